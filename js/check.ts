@@ -1,0 +1,91 @@
+import { ArgumentError, IndexError, ShapeError } from "./errors.js";
+
+/** How a value reads in an error. */
+export function show(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "bigint") return `${value.toString()}n`;
+  if (typeof value === "function") return "a function";
+  if (typeof value === "symbol") return "a symbol";
+  if (Array.isArray(value)) return `[${value.map(show).join(", ")}]`;
+  if (typeof value === "object" && value !== null) return `a ${value.constructor?.name ?? "object"}`;
+  return String(value);
+}
+
+/** Checks that `options` is an object with no key but these: a misspelt option must not be ignored. */
+export function checkOptions(op: string, options: unknown, known: readonly string[]): void {
+  if (options === undefined) return;
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw new ArgumentError(`${op}: options are an object with ${known.join(", ")}, not ${show(options)}`);
+  }
+  for (const key of Object.keys(options)) {
+    if (!known.includes(key)) {
+      const right = known.length > 0 ? `it takes ${known.join(", ")}` : "it takes none";
+      throw new ArgumentError(`${op}: unknown option ${show(key)}; ${right}`);
+    }
+  }
+}
+
+/** A number option, or its default. */
+export function numberOption(op: string, name: string, value: unknown, otherwise: number): number {
+  if (value === undefined) return otherwise;
+  if (typeof value !== "number" || Number.isNaN(value)) {
+    throw new ArgumentError(`${op}: ${name} is ${show(value)}; it must be a number`);
+  }
+  return value;
+}
+
+/** A truth option, or its default. */
+export function booleanOption(op: string, name: string, value: unknown, otherwise: boolean): boolean {
+  if (value === undefined) return otherwise;
+  if (typeof value !== "boolean")
+    throw new ArgumentError(`${op}: ${name} is ${show(value)}; it must be true or false`);
+  return value;
+}
+
+/** One of several words, or the first of them. */
+export function choiceOption<T extends string>(
+  op: string,
+  name: string,
+  value: unknown,
+  choices: readonly T[],
+): number {
+  if (value === undefined) return 0;
+  const place = choices.indexOf(value as T);
+  if (place < 0) {
+    throw new ArgumentError(`${op}: ${name} is ${show(value)}; it must be ${choices.map(show).join(" or ")}`);
+  }
+  return place;
+}
+
+const MAX_SIZE = 2 ** 31 - 1;
+
+/** Sizes of dimensions: whole numbers from 0 (or from -1, where one may be worked out). */
+export function checkShape(op: string, shape: unknown, least = 0): Int32Array<ArrayBuffer> {
+  if (!Array.isArray(shape) && !ArrayBuffer.isView(shape)) {
+    throw new ShapeError(`${op}: a shape is an array of sizes, not ${show(shape)}`);
+  }
+  const sizes = Array.from(shape as ArrayLike<unknown>);
+  for (const size of sizes) {
+    if (typeof size !== "number" || !Number.isInteger(size) || size < least || size > MAX_SIZE) {
+      throw new ShapeError(
+        `${op}: size ${show(size)} in shape ${show(sizes)}; sizes are whole numbers from ${String(least)} on`,
+      );
+    }
+  }
+  return Int32Array.from(sizes as number[]);
+}
+
+/** A dimension or position: a whole number. */
+export function checkIndex(op: string, name: string, value: unknown): number {
+  if (typeof value !== "number" || !Number.isInteger(value)) {
+    throw new IndexError(`${op}: ${name} is ${show(value)}; it must be a whole number`);
+  }
+  return Math.max(-MAX_SIZE, Math.min(MAX_SIZE, value));
+}
+
+/** A dimension or several; none when it is left out. */
+export function checkDims(op: string, dim: unknown): Int32Array<ArrayBuffer> | undefined {
+  if (dim === undefined || dim === null) return undefined;
+  const dims = Array.isArray(dim) ? (dim as unknown[]) : [dim];
+  return Int32Array.from(dims, (d) => checkIndex(op, "dim", d));
+}

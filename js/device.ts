@@ -1,0 +1,137 @@
+import type { AdapterInfo } from "./engine.js";
+import { UnsupportedError } from "./errors.js";
+import * as raw from "./generated/wgrad.js";
+
+/** What an engine is made of. */
+export interface Opened {
+  readonly handle: number;
+  readonly device: "webgpu" | "cpu";
+  readonly fallbackReason: string | null;
+  readonly adapter: AdapterInfo | null;
+  readonly features: ReadonlySet<string>;
+  readonly lost: Promise<{ reason: string; message: string }>;
+}
+
+/** How to choose. */
+export interface Choice {
+  readonly device: "auto" | "webgpu" | "cpu";
+  readonly gpuDevice: GPUDevice | undefined;
+  readonly powerPreference: GPUPowerPreference | undefined;
+  readonly timeoutMs: number;
+}
+
+/** Opens what was chosen; `"auto"` takes a hardware GPU or else the CPU, and says why. */
+export async function openDevice(choice: Choice): Promise<Opened> {
+  if (choice.gpuDevice !== undefined) return adopted(choice.gpuDevice, choice.timeoutMs);
+  if (choice.device === "cpu") return cpu(null);
+  try {
+    return await webgpu(choice);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (choice.device === "webgpu") throw new UnsupportedError(`init: ${reason}`);
+    return cpu(reason);
+  }
+}
+
+function cpu(fallbackReason: string | null): Opened {
+  return {
+    handle: raw.cpuEngine(),
+    device: "cpu",
+    fallbackReason,
+    adapter: null,
+    features: new Set(["simd"]),
+    // A CPU is not lost.
+    lost: new Promise(() => undefined),
+  };
+}
+
+/** Waits for at most `timeoutMs`; what comes too late goes to `late`. */
+async function within<T>(
+  promise: PromiseLike<T>,
+  timeoutMs: number,
+  what: string,
+  late?: (value: T) => void,
+): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let gaveUp = false;
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      gaveUp = true;
+      reject(new Error(`${what} did not answer within ${timeoutMs} ms`));
+    }, timeoutMs);
+  });
+  Promise.resolve(promise).then(
+    (value) => {
+      if (gaveUp) late?.(value);
+    },
+    () => undefined,
+  );
+  try {
+    return await Promise.race([promise, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function gpuOf(): GPU {
+  // `navigator` is missing in Node 20; reading it there throws.
+  const gpu = typeof navigator === "undefined" ? undefined : (navigator as { gpu?: GPU }).gpu;
+  if (gpu === undefined || gpu === null)
+    throw new Error("WebGPU is not available here (there is no navigator.gpu)");
+  return gpu;
+}
+
+async function webgpu({ device, powerPreference, timeoutMs }: Choice): Promise<Opened> {
+  const gpu = gpuOf();
+  let adapter: GPUAdapter | null;
+  try {
+    const options = powerPreference === undefined ? {} : { powerPreference };
+    adapter = await within(gpu.requestAdapter(options), timeoutMs, "WebGPU's requestAdapter");
+  } catch (error) {
+    throw new Error(`WebGPU gave no adapter: ${textOf(error)}`, { cause: error });
+  }
+  if (adapter === null || adapter === undefined) throw new Error("WebGPU is here, but gave no adapter");
+  const info = adapterInfo(adapter.info);
+  if (device === "auto" && info.isFallback) {
+    const name = [info.vendor, info.architecture, info.description].filter(Boolean).join(" ");
+    throw new Error(`the only WebGPU adapter is a software one (${name}); the CPU engine is faster`);
+  }
+  const forget = (handle: number): void => {
+    raw.disposeEngine(handle);
+  };
+  try {
+    const handle = await within(raw.adapterEngine(adapter), timeoutMs, "WebGPU's requestDevice", forget);
+    return opened(handle, info);
+  } catch (error) {
+    throw new Error(`WebGPU gave no device: ${textOf(error)}`, { cause: error });
+  }
+}
+
+async function adopted(gpuDevice: GPUDevice, timeoutMs: number): Promise<Opened> {
+  const handle = await within(raw.deviceEngine(gpuDevice), timeoutMs, "the given gpuDevice", (late) => {
+    raw.disposeEngine(late);
+  });
+  return opened(handle, adapterInfo((gpuDevice as { adapterInfo?: GPUAdapterInfo }).adapterInfo));
+}
+
+function opened(handle: number, adapter: AdapterInfo): Opened {
+  const device = raw.gpuDevice(handle) as GPUDevice;
+  const lost = device.lost.then((info) => ({ reason: String(info.reason), message: info.message }));
+  return {
+    handle,
+    device: "webgpu",
+    fallbackReason: null,
+    adapter,
+    features: new Set(device.features),
+    lost,
+  };
+}
+
+function adapterInfo(info: GPUAdapterInfo | undefined): AdapterInfo {
+  const { vendor = "", architecture = "", description = "" } = info ?? {};
+  return { vendor, architecture, description, isFallback: raw.isSoftware(info) };
+}

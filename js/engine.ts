@@ -1,0 +1,289 @@
+import { booleanOption, checkOptions, checkShape, numberOption, show } from "./check.js";
+import type { Opened } from "./device.js";
+import { ArgumentError, DisposedError, ShapeError } from "./errors.js";
+import * as raw from "./generated/wgrad.js";
+import { type DType, type NestedArray, type TypedArray, dtypeNumber, hostValues } from "./host.js";
+import { RawKernels } from "./kernels.js";
+import { Optimizers } from "./optim.js";
+import { Registry } from "./registry.js";
+import { Tensor, makeTensor, setEngineHandle } from "./tensor.js";
+
+/** What every tensor-making call takes. */
+export interface TensorOptions {
+  /** The element type. Default `"f32"`, or what the data suggest. */
+  dtype?: DType;
+  /** Whether `backward` collects a gradient here. */
+  requiresGrad?: boolean;
+}
+
+/** Options of `engine.tensor`. */
+export interface DataOptions extends TensorOptions {
+  /** The shape; one dimension, or that of the nested arrays, when left out. */
+  shape?: readonly number[];
+}
+
+/** Options of `engine.rand`. */
+export interface RandOptions extends TensorOptions {
+  /** The lower end, included. Default 0. */
+  low?: number;
+  /** The upper end, excluded. Default 1. */
+  high?: number;
+}
+
+/** The GPU an engine runs on. */
+export interface AdapterInfo {
+  readonly vendor: string;
+  readonly architecture: string;
+  readonly description: string;
+  /** Whether it is a CPU that pretends to be a GPU. */
+  readonly isFallback: boolean;
+}
+
+/** What an engine holds. */
+export interface MemoryInfo {
+  /** Tensors that were not disposed. */
+  readonly tensors: number;
+  /** Bytes that live tensors need, those a graph keeps included. */
+  readonly bytesUsed: number;
+  /** Bytes held from the device, buffers kept for reuse included. */
+  readonly bytesAllocated: number;
+}
+
+let handleOf: (engine: Engine) => number;
+let construct: (opened: Opened) => Engine;
+
+/** A device on which tensors live and operations run. Made by `init()`. */
+export class Engine {
+  /** Where it runs. */
+  readonly device: "webgpu" | "cpu";
+  /** Why `device: "auto"` took the CPU; null otherwise. */
+  readonly fallbackReason: string | null;
+  /** The GPU, on a WebGPU engine. */
+  readonly adapter: AdapterInfo | null;
+  /** Features in force: WebGPU's names, and `"simd"` on the CPU. */
+  readonly features: ReadonlySet<string>;
+  /** Resolves if the GPU device is ever lost; stays pending otherwise. */
+  readonly lost: Promise<{ reason: string; message: string }>;
+  /** The fused kernels without the tape. */
+  readonly kernels: RawKernels;
+  /** Makers of optimizers. */
+  readonly optim: Optimizers;
+  readonly #registry = new Registry();
+  #handle: number;
+
+  static {
+    handleOf = (engine) => engine.#live();
+    construct = (opened) => new Engine(opened);
+    setEngineHandle(handleOf);
+  }
+
+  private constructor(opened: Opened) {
+    this.#handle = opened.handle;
+    this.device = opened.device;
+    this.fallbackReason = opened.fallbackReason;
+    this.adapter = opened.adapter;
+    this.features = opened.features;
+    this.lost = opened.lost;
+    this.kernels = new RawKernels((handle) => makeTensor(this, this.#registry, handle));
+    this.optim = new Optimizers();
+  }
+
+  #live(): number {
+    if (this.#handle === 0) throw new DisposedError("engine: it was disposed; make a new one with init()");
+    return this.#handle;
+  }
+
+  #finish(handle: number, requiresGrad: unknown, op: string): Tensor {
+    const tensor = makeTensor(this, this.#registry, handle);
+    try {
+      if (booleanOption(op, "requiresGrad", requiresGrad, false)) tensor.requiresGrad = true;
+    } catch (error) {
+      tensor.dispose();
+      throw error;
+    }
+    return tensor;
+  }
+
+  /** The `GPUDevice` of a WebGPU engine, for work of your own beside it; null on the CPU. */
+  get gpuDevice(): GPUDevice | null {
+    return (raw.gpuDevice(this.#live()) as GPUDevice | undefined) ?? null;
+  }
+
+  /**
+   * A tensor from a typed array, nested arrays or a number. The data are copied. Float32 and Float64 give f32, Float16
+   * f16, signed and short integers i32, Uint32 u32, truth values bool, plain numbers f32; `dtype` overrides.
+   */
+  tensor(data: TypedArray | NestedArray | number | boolean, options?: DataOptions): Tensor {
+    checkOptions("tensor", options, ["shape", "dtype", "requiresGrad"]);
+    if (options?.dtype !== undefined) dtypeNumber("tensor", options.dtype);
+    const given = options?.shape === undefined ? undefined : Array.from(checkShape("tensor", options.shape));
+    const { values, shape, dtype } = hostValues(data, given, options?.dtype);
+    const elements = shape.reduce((a, b) => a * b, 1);
+    if (values.length !== elements) {
+      throw new ShapeError(
+        `tensor: ${values.length} values for shape ${show(shape)}, which has ${elements} elements`,
+      );
+    }
+    const [engine, sizes, kind] = [this.#live(), Uint32Array.from(shape), dtypeNumber("tensor", dtype)];
+    const handle =
+      values instanceof Float32Array
+        ? raw.fromF32(engine, values, sizes, kind)
+        : values instanceof Int32Array
+          ? raw.fromI32(engine, values, sizes)
+          : raw.fromU32(engine, values, sizes, kind);
+    return this.#finish(handle, options?.requiresGrad, "tensor");
+  }
+
+  /** A tensor of zeros. */
+  zeros(shape: readonly number[], options?: TensorOptions): Tensor {
+    return this.#filled("zeros", shape, 0, options);
+  }
+
+  /** A tensor of ones. */
+  ones(shape: readonly number[], options?: TensorOptions): Tensor {
+    return this.#filled("ones", shape, 1, options);
+  }
+
+  /** A tensor filled with one value. */
+  full(shape: readonly number[], value: number, options?: TensorOptions): Tensor {
+    if (typeof value !== "number")
+      throw new ArgumentError(`full: value is ${show(value)}; it must be a number`);
+    return this.#filled("full", shape, value, options);
+  }
+
+  #filled(op: string, shape: readonly number[], value: number, options?: TensorOptions): Tensor {
+    checkOptions(op, options, ["dtype", "requiresGrad"]);
+    const sizes = Uint32Array.from(checkShape(op, shape));
+    const handle = raw.full(this.#live(), sizes, value, dtypeNumber(op, options?.dtype ?? "f32"));
+    return this.#finish(handle, options?.requiresGrad, op);
+  }
+
+  /** Uniform random numbers in `[low, high)`. */
+  rand(shape: readonly number[], options?: RandOptions): Tensor {
+    checkOptions("rand", options, ["low", "high", "dtype", "requiresGrad"]);
+    const [low, high] = [
+      numberOption("rand", "low", options?.low, 0),
+      numberOption("rand", "high", options?.high, 1),
+    ];
+    if (!(low < high))
+      throw new ArgumentError(`rand: low is ${low} and high is ${high}; low must be below high`);
+    const sizes = Uint32Array.from(checkShape("rand", shape));
+    const handle = raw.uniform(this.#live(), sizes, low, high, floatType("rand", options?.dtype));
+    return this.#finish(handle, options?.requiresGrad, "rand");
+  }
+
+  /** Normal random numbers of mean 0 and variance 1. */
+  randn(shape: readonly number[], options?: TensorOptions): Tensor {
+    checkOptions("randn", options, ["dtype", "requiresGrad"]);
+    const sizes = Uint32Array.from(checkShape("randn", shape));
+    const handle = raw.randn(this.#live(), sizes, floatType("randn", options?.dtype));
+    return this.#finish(handle, options?.requiresGrad, "randn");
+  }
+
+  /** Sets the state of the random numbers: equal seeds give equal numbers on every device. */
+  manualSeed(seed: number): void {
+    if (!Number.isSafeInteger(seed) || seed < 0) {
+      throw new ArgumentError(
+        `manualSeed: seed is ${show(seed)}; it must be a whole number from 0 to 2^53 - 1`,
+      );
+    }
+    raw.manualSeed(this.#live(), seed >>> 0, Math.floor(seed / 2 ** 32));
+  }
+
+  /**
+   * Runs `f` and disposes every tensor made inside, except what `f` returns (a tensor, or tensors in arrays and plain
+   * objects). Gradients of tensors that outlive it survive.
+   * @throws ArgumentError when `f` is asynchronous: its tensors would be freed while it still runs
+   */
+  tidy<T>(f: () => T): T {
+    const scope: Tensor[] = [];
+    this.#registry.scopes.push(scope);
+    let kept = new Set<Tensor>();
+    let outer: Tensor[] | undefined;
+    try {
+      const result = f();
+      rejectPromise("tidy", result);
+      kept = tensorsIn(result);
+      return result;
+    } finally {
+      this.#registry.scopes.splice(this.#registry.scopes.indexOf(scope), 1);
+      outer = this.#registry.scopes.at(-1);
+      for (const tensor of scope) {
+        if (kept.has(tensor)) outer?.push(tensor);
+        else tensor.dispose();
+      }
+    }
+  }
+
+  /**
+   * Runs `f` without recording: its results need no gradient.
+   * @throws ArgumentError when `f` is asynchronous: what runs meanwhile would not be recorded either
+   */
+  noGrad<T>(f: () => T): T {
+    const engine = this.#live();
+    raw.pauseRecording(engine, true);
+    try {
+      const result = f();
+      rejectPromise("noGrad", result);
+      return result;
+    } finally {
+      raw.pauseRecording(engine, false);
+    }
+  }
+
+  /** What the engine holds at the moment. */
+  memory(): MemoryInfo {
+    const [bytesUsed = 0, bytesAllocated = 0] = raw.memoryInfo(this.#live());
+    return { tensors: this.#registry.tensors, bytesUsed, bytesAllocated };
+  }
+
+  /** Resolves once the device has done everything queued so far. */
+  async sync(): Promise<void> {
+    await raw.sync(this.#live());
+  }
+
+  /** Gives the device's memory back; the engine's tensors cannot be used after it. A second call does nothing. */
+  dispose(): void {
+    if (this.#handle === 0) return;
+    raw.disposeEngine(this.#handle);
+    this.#handle = 0;
+  }
+
+  /** As `dispose`, for `using`. */
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+/** Wraps what `init()` opened. */
+export function makeEngine(opened: Opened): Engine {
+  return construct(opened);
+}
+
+function floatType(op: string, dtype: DType | undefined): number {
+  const kind = dtypeNumber(op, dtype ?? "f32");
+  if (dtype === undefined || dtype === "f32" || dtype === "f16") return kind;
+  throw new ArgumentError(`${op}: dtype is ${show(dtype)}; random numbers are f32 or f16`);
+}
+
+function rejectPromise(op: string, result: unknown): void {
+  if (
+    typeof result === "object" &&
+    result !== null &&
+    "then" in result &&
+    typeof result.then === "function"
+  ) {
+    // Nobody else will look at it; its own failure would be an unhandled rejection.
+    Promise.resolve(result).catch(() => undefined);
+    throw new ArgumentError(`${op}: the function is asynchronous; it must finish before ${op} returns`);
+  }
+}
+
+function tensorsIn(value: unknown, found = new Set<Tensor>(), seen = new Set<object>()): Set<Tensor> {
+  if (value instanceof Tensor) found.add(value);
+  else if (typeof value === "object" && value !== null && !seen.has(value) && !ArrayBuffer.isView(value)) {
+    seen.add(value);
+    for (const part of Object.values(value)) tensorsIn(part, found, seen);
+  }
+  return found;
+}

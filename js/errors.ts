@@ -1,0 +1,119 @@
+/** What every wgrad error has beside a message: the name of its class, for code that cannot use `instanceof`. */
+export type ErrorCode =
+  | "ShapeError"
+  | "DTypeError"
+  | "IndexError"
+  | "LimitError"
+  | "DisposedError"
+  | "DeviceLostError"
+  | "UnsupportedError"
+  | "FormatError"
+  | "ArgumentError"
+  | "GradError"
+  | "KernelError";
+
+/** The base of all errors that wgrad throws or rejects with. The engine stays usable after all but `DeviceLostError`. */
+export class WgradError extends Error {
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string) {
+    super(message);
+    this.code = code;
+    this.name = code;
+  }
+}
+
+/** Shapes do not fit together, or a dimension is not one. */
+export class ShapeError extends WgradError {
+  constructor(message: string) {
+    super("ShapeError", message);
+  }
+}
+
+/** An element type the operation does not take, or a mix that needs a cast. */
+export class DTypeError extends WgradError {
+  constructor(message: string) {
+    super("DTypeError", message);
+  }
+}
+
+/** A dimension or an index out of range. */
+export class IndexError extends WgradError {
+  constructor(message: string) {
+    super("IndexError", message);
+  }
+}
+
+/** More than the device or the memory holds. */
+export class LimitError extends WgradError {
+  constructor(message: string) {
+    super("LimitError", message);
+  }
+}
+
+/** A tensor or an engine used after `dispose`. */
+export class DisposedError extends WgradError {
+  constructor(message: string) {
+    super("DisposedError", message);
+  }
+}
+
+/** The GPU device is gone; a new engine works. */
+export class DeviceLostError extends WgradError {
+  constructor(message: string) {
+    super("DeviceLostError", message);
+  }
+}
+
+/** A valid request that this browser or device cannot serve. */
+export class UnsupportedError extends WgradError {
+  constructor(message: string) {
+    super("UnsupportedError", message);
+  }
+}
+
+/** Data that is not in the format it should have. */
+export class FormatError extends WgradError {
+  constructor(message: string) {
+    super("FormatError", message);
+  }
+}
+
+/** An option or value outside what the operation takes. */
+export class ArgumentError extends WgradError {
+  constructor(message: string) {
+    super("ArgumentError", message);
+  }
+}
+
+/** Automatic differentiation was asked for something impossible. */
+export class GradError extends WgradError {
+  constructor(message: string) {
+    super("GradError", message);
+  }
+}
+
+/** The GPU rejected work that wgrad submitted: a fault of wgrad or of the driver. */
+export class KernelError extends WgradError {
+  constructor(message: string) {
+    super("KernelError", message);
+  }
+}
+
+/** The error of this class name; what the WebAssembly side throws is made here. */
+export function makeError(code: string, message: string): WgradError {
+  const classes: Record<ErrorCode, new (message: string) => WgradError> = {
+    ShapeError,
+    DTypeError,
+    IndexError,
+    LimitError,
+    DisposedError,
+    DeviceLostError,
+    UnsupportedError,
+    FormatError,
+    ArgumentError,
+    GradError,
+    KernelError,
+  };
+  return new classes[code as ErrorCode](message);
+}

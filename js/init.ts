@@ -1,0 +1,80 @@
+import { checkOptions, choiceOption, numberOption, show } from "./check.js";
+import { openDevice } from "./device.js";
+import { type Engine, makeEngine } from "./engine.js";
+import { ArgumentError, UnsupportedError, makeError } from "./errors.js";
+import load, * as raw from "./generated/wgrad.js";
+
+/** What the WebAssembly module can be loaded from. */
+export type WasmSource = string | URL | Request | Response | BufferSource | WebAssembly.Module;
+
+/** Options of `init`. */
+export interface InitOptions {
+  /**
+   * Where to run. `"auto"` (the default) takes a hardware GPU, or else the CPU and says why in `fallbackReason`;
+   * `"webgpu"` takes any adapter, a software one too, or throws; `"cpu"` takes the CPU.
+   */
+  device?: "auto" | "webgpu" | "cpu";
+  /** Where the WebAssembly module comes from, in place of the package's own. Only the first `init` of a page loads it. */
+  wasm?: WasmSource;
+  /** A device of yours to run on; it stays yours and outlives the engine. */
+  gpuDevice?: GPUDevice;
+  /** Which GPU to prefer, where there are several. */
+  powerPreference?: GPUPowerPreference;
+  /** How long WebGPU may take to answer. Default 10,000. */
+  timeoutMs?: number;
+}
+
+/** `init`: makes an engine. It can be called many times and at the same time; all engines share one module. */
+export type Init = (options?: InitOptions) => Promise<Engine>;
+
+let loading: Promise<unknown> | null = null;
+
+async function loadOnce(source: () => WasmSource | Promise<WasmSource>): Promise<void> {
+  loading ??= (async () => {
+    await load({ module_or_path: await source() });
+    raw.setUp(makeError);
+  })();
+  try {
+    await loading;
+  } catch (error) {
+    // The next call may try again, with another source.
+    loading = null;
+    throw new UnsupportedError(loadFailure(error));
+  }
+}
+
+function loadFailure(error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error);
+  const policy = /unsafe-eval|Content Security Policy/i.test(text)
+    ? " The page's content security policy must allow WebAssembly: add 'wasm-unsafe-eval' to script-src."
+    : "";
+  return `init: the WebAssembly module could not be loaded: ${text}${policy}`;
+}
+
+const DEVICES = ["auto", "webgpu", "cpu"] as const;
+const POWER = ["high-performance", "low-power"] as const;
+
+/** Makes `init` for an entry of the package, which says where its module comes from. */
+export function makeInit(own: () => WasmSource | Promise<WasmSource>): Init {
+  return async (options) => {
+    checkOptions("init", options, ["device", "wasm", "gpuDevice", "powerPreference", "timeoutMs"]);
+    const device = DEVICES[choiceOption("init", "device", options?.device, DEVICES)] ?? "auto";
+    const preference = options?.powerPreference;
+    if (preference !== undefined) choiceOption("init", "powerPreference", preference, POWER);
+    const timeoutMs = numberOption("init", "timeoutMs", options?.timeoutMs, 10_000);
+    if (timeoutMs <= 0) throw new ArgumentError(`init: timeoutMs is ${timeoutMs}; it must be above 0`);
+    const gpuDevice = options?.gpuDevice;
+    if (
+      gpuDevice !== undefined &&
+      (typeof gpuDevice !== "object" || gpuDevice === null || !("queue" in gpuDevice))
+    ) {
+      throw new ArgumentError(`init: gpuDevice is ${show(gpuDevice)}; it must be a GPUDevice`);
+    }
+    if (gpuDevice !== undefined && device === "cpu") {
+      throw new ArgumentError('init: gpuDevice and device: "cpu" exclude each other');
+    }
+    const { wasm } = options ?? {};
+    await loadOnce(wasm === undefined ? own : () => wasm);
+    return makeEngine(await openDevice({ device, gpuDevice, powerPreference: preference, timeoutMs }));
+  };
+}

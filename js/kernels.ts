@@ -1,0 +1,74 @@
+import { checkOptions, choiceOption, numberOption } from "./check.js";
+import * as raw from "./generated/wgrad.js";
+import { type GeluOptions, type Tensor, optionalHandle, tensorHandle } from "./tensor.js";
+
+/** The fused kernels without the tape: nothing is recorded, gradients are asked for by hand. */
+export class RawKernels {
+  readonly #make: (handle: number) => Tensor;
+
+  /** @internal */
+  constructor(make: (handle: number) => Tensor) {
+    this.#make = make;
+  }
+
+  #gatedBackward(op: string, act: number, dy: Tensor, a: Tensor, b: Tensor): [Tensor, Tensor] {
+    const [u, x, y] = [tensorHandle(dy, op, "dy"), tensorHandle(a, op, "a"), tensorHandle(b, op, "b")];
+    return Array.from(raw.gatedBackward(u, x, y, act), this.#make) as [Tensor, Tensor];
+  }
+
+  /** `[da, db]` of `siluMul(a, b)` for the gradient `dy` of its result. */
+  siluMulBackward(dy: Tensor, a: Tensor, b: Tensor): [Tensor, Tensor] {
+    return this.#gatedBackward("siluMulBackward", 0, dy, a, b);
+  }
+
+  /** `[da, db]` of `geluMul(a, b)` for the gradient `dy` of its result. */
+  geluMulBackward(dy: Tensor, a: Tensor, b: Tensor, options?: GeluOptions): [Tensor, Tensor] {
+    checkOptions("geluMulBackward", options, ["approximate"]);
+    const form = choiceOption("geluMulBackward", "approximate", options?.approximate, ["none", "tanh"]);
+    return this.#gatedBackward("geluMulBackward", 1 + form, dy, a, b);
+  }
+
+  /** `[da, db]` of `reluMul(a, b)` for the gradient `dy` of its result. */
+  reluMulBackward(dy: Tensor, a: Tensor, b: Tensor): [Tensor, Tensor] {
+    return this.#gatedBackward("reluMulBackward", 3, dy, a, b);
+  }
+
+  /** `[da, db]` of `sigmoidMul(a, b)` for the gradient `dy` of its result. */
+  sigmoidMulBackward(dy: Tensor, a: Tensor, b: Tensor): [Tensor, Tensor] {
+    return this.#gatedBackward("sigmoidMulBackward", 4, dy, a, b);
+  }
+
+  /** `[y, mean, rstd]` of a layer normalisation over the last dimension; the statistics are f32, one a row. */
+  layerNormForward(
+    x: Tensor,
+    weight?: Tensor | null,
+    bias?: Tensor | null,
+    options?: { eps?: number },
+  ): [Tensor, Tensor, Tensor] {
+    const op = "layerNormForward";
+    checkOptions(op, options, ["eps"]);
+    const eps = numberOption(op, "eps", options?.eps, 1e-5);
+    const [w, b] = [optionalHandle(weight, op, "weight"), optionalHandle(bias, op, "bias")];
+    const handles = raw.layerNormForward(tensorHandle(x, op, "x"), w, b, eps);
+    return Array.from(handles, this.#make) as [Tensor, Tensor, Tensor];
+  }
+
+  /** `[dx, dw, db]` of a layer normalisation for the gradient `dy` of its result and the statistics it gave. */
+  layerNormBackward(
+    dy: Tensor,
+    x: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    weight?: Tensor | null,
+  ): [Tensor, Tensor, Tensor] {
+    const op = "layerNormBackward";
+    const handles = raw.layerNormBackward(
+      tensorHandle(dy, op, "dy"),
+      tensorHandle(x, op, "x"),
+      tensorHandle(mean, op, "mean"),
+      tensorHandle(rstd, op, "rstd"),
+      optionalHandle(weight, op, "weight"),
+    );
+    return Array.from(handles, this.#make) as [Tensor, Tensor, Tensor];
+  }
+}

@@ -1,0 +1,88 @@
+import { checkOptions, numberOption, show } from "./check.js";
+import { ArgumentError, DisposedError } from "./errors.js";
+import * as raw from "./generated/wgrad.js";
+import { type Tensor, tensorHandle } from "./tensor.js";
+
+/** Options of AdamW, with PyTorch's defaults. */
+export interface AdamWOptions {
+  /** The learning rate. Default 1e-3. */
+  lr?: number;
+  /** The decay of the two moments. Default [0.9, 0.999]. */
+  betas?: readonly [number, number];
+  /** Added to the root of the second moment. Default 1e-8. */
+  eps?: number;
+  /** The decoupled weight decay. Default 0.01. */
+  weightDecay?: number;
+}
+
+/** Changes parameters by the gradients that `backward` collected in them. */
+export class Optimizer {
+  #handle: number;
+  #lr: number;
+
+  /** @internal */
+  constructor(handle: number, lr: number) {
+    this.#handle = handle;
+    this.#lr = lr;
+  }
+
+  #live(op: string): number {
+    if (this.#handle === 0) throw new DisposedError(`${op}: this optimizer was disposed`);
+    return this.#handle;
+  }
+
+  /** The learning rate; assign to change it. */
+  get lr(): number {
+    return this.#lr;
+  }
+
+  set lr(lr: number) {
+    raw.optimizerSetLr(this.#live("lr"), numberOption("optimizer", "lr", lr, 0));
+    this.#lr = lr;
+  }
+
+  /** One step, in place, for every parameter that has a gradient. */
+  step(): void {
+    raw.optimizerStep(this.#live("step"));
+  }
+
+  /** Forgets the gradients of all parameters. */
+  zeroGrad(): void {
+    raw.optimizerZeroGrad(this.#live("zeroGrad"));
+  }
+
+  /** Frees the moments; the parameters stay. A second call does nothing. */
+  dispose(): void {
+    if (this.#handle === 0) return;
+    raw.freeOptimizer(this.#handle);
+    this.#handle = 0;
+  }
+
+  /** As `dispose`, for `using`. */
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+/** Makers of optimizers. */
+export class Optimizers {
+  /** Adam with decoupled weight decay (Loshchilov and Hutter 2019) for these parameters. */
+  adamw(parameters: readonly Tensor[], options?: AdamWOptions): Optimizer {
+    checkOptions("adamw", options, ["lr", "betas", "eps", "weightDecay"]);
+    if (!Array.isArray(parameters)) {
+      throw new ArgumentError(`adamw: parameters are ${show(parameters)}; they must be an array of tensors`);
+    }
+    const handles = Uint32Array.from(parameters as readonly Tensor[], (p, k) =>
+      tensorHandle(p, "adamw", `parameter ${k}`),
+    );
+    const lr = numberOption("adamw", "lr", options?.lr, 1e-3);
+    const betas: unknown = options?.betas ?? [0.9, 0.999];
+    if (!Array.isArray(betas) || betas.length !== 2) {
+      throw new ArgumentError(`adamw: betas are ${show(betas)}; they must be two numbers`);
+    }
+    const [beta1, beta2] = (betas as unknown[]).map((b) => numberOption("adamw", "betas", b, NaN));
+    const eps = numberOption("adamw", "eps", options?.eps, 1e-8);
+    const decay = numberOption("adamw", "weightDecay", options?.weightDecay, 0.01);
+    return new Optimizer(raw.adamw(handles, lr, beta1 ?? NaN, beta2 ?? NaN, eps, decay), lr);
+  }
+}

@@ -1,0 +1,166 @@
+//! The CPU backend: kernels run at once, in order, on SIMD code.
+
+use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::rc::Rc;
+
+use half::f16;
+
+use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, disposed};
+use crate::dtype::DType;
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernels::{Access, CpuArgs, CpuBuffer, Element};
+
+/// Counts that all memory of a backend shares.
+#[derive(Debug, Default)]
+struct Counters {
+    bytes: Cell<u64>,
+    disposed: Cell<bool>,
+}
+
+/// Words on the heap; `f16` and `bool` elements take a word each.
+#[derive(Debug)]
+pub(crate) struct CpuMemory {
+    words: RefCell<Vec<f32>>,
+    counters: Rc<Counters>,
+}
+
+impl Drop for CpuMemory {
+    fn drop(&mut self) {
+        let bytes = self.words.get_mut().len() as u64 * 4;
+        self.counters.bytes.set(self.counters.bytes.get() - bytes);
+    }
+}
+
+/// Runs kernels on the calling thread.
+#[derive(Debug, Default)]
+pub(crate) struct CpuBackend {
+    counters: Rc<Counters>,
+}
+
+impl CpuBackend {
+    fn check(&self, op: &'static str) -> Result<()> {
+        if self.counters.disposed.get() { Err(disposed(op)) } else { Ok(()) }
+    }
+}
+
+fn memory_of(storage: &Storage) -> &CpuMemory {
+    match &storage.0.buffer {
+        Buffer::Cpu(memory) => memory,
+        #[cfg(target_arch = "wasm32")]
+        Buffer::Gpu(_) => unreachable!("operations refuse tensors of another engine"),
+    }
+}
+
+impl Backend for CpuBackend {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn alloc(&self, op: &'static str, dtype: DType, elements: usize) -> Result<Storage> {
+        self.check(op)?;
+        let mut words = Vec::new();
+        // An allocation that fails must be an error: a trap would take every engine of the page with it.
+        words.try_reserve_exact(elements).map_err(|_| {
+            Error::limit(
+                op,
+                format!(
+                    "{} bytes of memory for {elements} elements are not to be had; free tensors first",
+                    elements as u64 * 4
+                ),
+            )
+        })?;
+        words.resize(elements, 0.0);
+        self.counters.bytes.set(self.counters.bytes.get() + elements as u64 * 4);
+        let memory = CpuMemory { words: RefCell::new(words), counters: Rc::clone(&self.counters) };
+        Ok(Storage::new(Buffer::Cpu(memory), dtype, elements))
+    }
+
+    fn upload(&self, op: &'static str, storage: &Storage, data: &HostData) -> Result<()> {
+        self.check(op)?;
+        let mut words = memory_of(storage).words.borrow_mut();
+        words.copy_from_slice(bytemuck::cast_slice(data.words()));
+        if storage.0.dtype == DType::F16 {
+            round_to_f16(&mut words);
+        }
+        Ok(())
+    }
+
+    fn run(&self, launch: &Launch<'_>) -> Result<()> {
+        let kernel = launch.kernel;
+        self.check(kernel.name)?;
+        let in_use = || {
+            Error::new(
+                ErrorKind::Kernel,
+                kernel.name,
+                "a buffer is both read and written; this is a fault of wgrad",
+            )
+        };
+        let mut buffers = Vec::with_capacity(kernel.bindings.len());
+        for (binding, storage) in kernel.bindings.iter().zip(launch.buffers) {
+            buffers.push(match storage {
+                None => CpuBuffer::Absent,
+                Some(s) if binding.access == Access::Read => {
+                    let words = memory_of(s).words.try_borrow().map_err(|_| in_use())?;
+                    CpuBuffer::Read(Ref::map(words, Vec::as_slice))
+                }
+                Some(s) => {
+                    let words = memory_of(s).words.try_borrow_mut().map_err(|_| in_use())?;
+                    CpuBuffer::Write(RefMut::map(words, Vec::as_mut_slice))
+                }
+            });
+        }
+        (kernel.cpu)(&mut CpuArgs { kernel, flags: launch.flags, params: launch.params, buffers })?;
+        if launch.dtype == DType::F16 {
+            for (binding, storage) in kernel.bindings.iter().zip(launch.buffers) {
+                if let Some(s) =
+                    storage.filter(|_| binding.access != Access::Read && binding.element == Element::Scalar)
+                {
+                    round_to_f16(&mut memory_of(s).words.borrow_mut());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        op: &'static str,
+        storage: &Storage,
+        start: usize,
+        count: usize,
+    ) -> LocalFuture<Result<HostData>> {
+        let result = self.check(op).and_then(|()| {
+            let words = memory_of(storage).words.borrow();
+            let mut out: Vec<u32> = Vec::new();
+            out.try_reserve_exact(count).map_err(|_| {
+                Error::limit(op, format!("no memory for a copy of {count} elements; free tensors first"))
+            })?;
+            out.extend_from_slice(bytemuck::cast_slice(&words[start..start + count]));
+            Ok(HostData::from_words(storage.0.dtype, out))
+        });
+        Box::pin(std::future::ready(result))
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn sync(&self) -> LocalFuture<Result<()>> {
+        Box::pin(std::future::ready(self.check("sync")))
+    }
+
+    fn memory(&self) -> Memory {
+        let bytes = self.counters.bytes.get();
+        Memory { bytes_used: bytes, bytes_allocated: bytes }
+    }
+
+    fn dispose(&self) {
+        self.counters.disposed.set(true);
+    }
+}
+
+fn round_to_f16(words: &mut [f32]) {
+    for w in words {
+        *w = f16::from_f32(*w).to_f32();
+    }
+}

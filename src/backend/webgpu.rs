@@ -1,0 +1,395 @@
+//! The WebGPU backend: calls are noted in a list, handed over in one submit, read back through staging buffers.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use half::f16;
+use wasm_bindgen::prelude::{Closure, JsCast, JsValue};
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+
+use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, disposed};
+use crate::dtype::DType;
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernels::{Element, Kernel, Strategy, Variant};
+use crate::wgsl::Scalar;
+
+pub(crate) mod device;
+mod pipelines;
+mod pool;
+mod recorder;
+
+use device::{Capabilities, get, message};
+use pipelines::Pipelines;
+pub(crate) use pool::GpuMemory;
+use pool::Pool;
+use recorder::{Recorder, gpu};
+
+/// Most workgroups along one dimension of a dispatch.
+const MAX_WORKGROUPS: u64 = 65_535;
+
+/// Bytes of the device's record of values out of range.
+const FAULTS_SIZE: u64 = 16;
+
+/// What became of the device.
+#[derive(Debug, Default)]
+struct State {
+    disposed: Cell<bool>,
+    lost: RefCell<Option<String>>,
+    /// The first error that the device reported by itself: the next read rejects with it.
+    fault: RefCell<Option<Error>>,
+    /// Whether a call that can report values out of range was noted since the last read.
+    faults_pending: Cell<bool>,
+    flush_planned: Cell<bool>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    handle: JsValue,
+    owned: bool,
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    capabilities: Capabilities,
+    pool: Rc<Pool>,
+    pipelines: Pipelines,
+    recorder: RefCell<Recorder>,
+    faults: wgpu::Buffer,
+    state: State,
+}
+
+/// Runs kernels on a WebGPU device.
+#[derive(Debug, Clone)]
+pub(crate) struct WebGpuBackend(Rc<Shared>);
+
+impl WebGpuBackend {
+    /// The device of the adapter that `navigator.gpu` gives, software adapters included.
+    pub async fn request() -> Result<Self> {
+        let adapter = device::request_adapter().await?;
+        Self::from_adapter(&adapter).await
+    }
+
+    /// A device of this adapter, with all it offers.
+    pub async fn from_adapter(adapter: &JsValue) -> Result<Self> {
+        let handle = device::request_device(adapter).await?;
+        Self::from_device(handle, true).await
+    }
+
+    /// This device; unless `owned`, disposing the engine leaves it alive.
+    pub async fn from_device(handle: JsValue, owned: bool) -> Result<Self> {
+        let (device, queue) = device::adopt(&handle).await?;
+        let capabilities = device::capabilities(&handle);
+        let faults = device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("faults"),
+            size: FAULTS_SIZE,
+            usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        let shared = Rc::new(Shared {
+            pool: Rc::new(Pool::new(device.clone(), capabilities.max_binding)),
+            pipelines: Pipelines::default(),
+            recorder: RefCell::new(Recorder::new(&device, capabilities.uniform_alignment)),
+            state: State::default(),
+            faults,
+            capabilities,
+            handle,
+            owned,
+            device,
+            queue,
+        });
+        watch(&shared);
+        Ok(Self(shared))
+    }
+
+    /// The JavaScript device.
+    pub fn handle(&self) -> &JsValue {
+        &self.0.handle
+    }
+
+    /// Compiles one variant; an error is the compiler's.
+    pub async fn compile(&self, kernel: &'static Kernel, variant: Variant) -> Result<()> {
+        let scope = self.0.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let made = pipelines::create(&self.0.device, kernel, variant, 0);
+        let error = scope.pop().await;
+        made?;
+        error.map_or(Ok(()), |e| Err(Error::new(ErrorKind::Kernel, kernel.name, e.to_string())))
+    }
+
+    /// Whether a variant is one that this device can compile.
+    pub fn offers(&self, variant: Variant) -> bool {
+        let caps = &self.0.capabilities;
+        (variant.scalar != Scalar::F16 || caps.f16)
+            && (variant.strategy != Strategy::Subgroups || caps.subgroups)
+    }
+}
+
+/// Keeps an eye on the device: its loss, and errors that nothing else catches.
+fn watch(shared: &Rc<Shared>) {
+    if let Ok(lost) = get(&shared.handle, "lost").dyn_into::<js_sys::Promise>() {
+        let weak = Rc::downgrade(shared);
+        spawn_local(async move {
+            let info = JsFuture::from(lost).await.unwrap_or(JsValue::UNDEFINED);
+            if let Some(shared) = weak.upgrade() {
+                let reason = get(&info, "reason").as_string().unwrap_or_else(|| "unknown".into());
+                shared.state.lost.replace(Some(format!("{reason}: {}", message(&info))));
+            }
+        });
+    }
+    let weak = Rc::downgrade(shared);
+    let listener = Closure::<dyn FnMut(JsValue)>::new(move |event: JsValue| {
+        if let Some(shared) = weak.upgrade() {
+            let text = message(&get(&event, "error"));
+            shared
+                .state
+                .fault
+                .borrow_mut()
+                .get_or_insert_with(|| Error::new(ErrorKind::Kernel, "webgpu", text));
+        }
+    });
+    if let Ok(add) = get(&shared.handle, "addEventListener").dyn_into::<js_sys::Function>() {
+        // A device without events can still compute; it then reports nothing by itself.
+        let _ = add.call2(&shared.handle, &"uncapturederror".into(), listener.as_ref());
+    }
+    listener.forget();
+}
+
+impl Shared {
+    fn check(&self, op: &'static str) -> Result<()> {
+        if self.state.disposed.get() {
+            return Err(disposed(op));
+        }
+        match &*self.state.lost.borrow() {
+            Some(reason) => Err(lost_error(op, reason)),
+            None => Ok(()),
+        }
+    }
+
+    fn flush(&self) {
+        self.recorder.borrow_mut().flush(&self.device, &self.queue, &self.faults);
+    }
+
+    /// Flushes at the end of the running JavaScript task, unless something does before.
+    fn plan_flush(self: &Rc<Self>) {
+        if self.state.flush_planned.replace(true) {
+            return;
+        }
+        let weak = Rc::downgrade(self);
+        spawn_local(async move {
+            if let Some(shared) = weak.upgrade() {
+                shared.state.flush_planned.set(false);
+                if shared.check("flush").is_ok() {
+                    shared.flush();
+                }
+            }
+        });
+    }
+
+    fn scalar(&self, dtype: DType) -> Scalar {
+        match dtype {
+            DType::F32 => Scalar::F32,
+            DType::F16 if self.capabilities.f16 => Scalar::F16,
+            DType::F16 => Scalar::F16InF32,
+            DType::I32 => Scalar::I32,
+            DType::U32 | DType::Bool => Scalar::U32,
+        }
+    }
+
+    fn strategy(&self, kernel: &Kernel) -> Strategy {
+        let caps = &self.capabilities;
+        let preferred: &[Strategy] = match (caps.software, caps.subgroups) {
+            (true, _) => &[Strategy::Serial, Strategy::Workgroup],
+            (false, true) => &[Strategy::Subgroups, Strategy::Workgroup],
+            (false, false) => &[Strategy::Workgroup],
+        };
+        let found = preferred.iter().copied().find(|s| kernel.strategies.contains(s));
+        found.unwrap_or(Strategy::Elementwise)
+    }
+
+    /// Copies `bytes` from `start` of a buffer to the host, with the record of faults behind them.
+    async fn download(
+        self: Rc<Self>,
+        op: &'static str,
+        source: wgpu::Buffer,
+        start: u64,
+        bytes: u64,
+    ) -> Result<Vec<u32>> {
+        let faults = self.state.faults_pending.replace(false);
+        let size = bytes + if faults { FAULTS_SIZE } else { 0 };
+        let staging = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("read"),
+            size: size.max(4),
+            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.copy_buffer_to_buffer(&source, start, &staging, 0, bytes);
+        if faults {
+            encoder.copy_buffer_to_buffer(&self.faults, 0, &staging, bytes, FAULTS_SIZE);
+            encoder.clear_buffer(&self.faults, 0, None);
+        }
+        self.queue.submit([encoder.finish()]);
+        let handle = staging.as_webgpu().expect("the only backend there is");
+        const READ: u32 = 1;
+        if let Err(error) = JsFuture::from(handle.map_async(READ)).await {
+            self.check(op)?;
+            // The loss may be told a moment after the map fails.
+            JsFuture::from(js_sys::Promise::resolve(&JsValue::UNDEFINED)).await.ok();
+            self.check(op)?;
+            return Err(self
+                .take_fault()
+                .unwrap_or_else(|| Error::new(ErrorKind::Kernel, op, message(&error))));
+        }
+        let range = handle.get_mapped_range().map_err(|e| Error::new(ErrorKind::Kernel, op, message(&e)))?;
+        let mut words: Vec<u32> = Vec::new();
+        words.try_reserve_exact((size / 4) as usize).map_err(|_| {
+            Error::limit(op, format!("no memory for a copy of {size} bytes; free tensors first"))
+        })?;
+        words.resize((size / 4) as usize, 0);
+        js_sys::Uint32Array::new(&range).subarray(0, (size / 4) as u32).copy_to(&mut words);
+        handle.unmap();
+        staging.destroy();
+        if let Some(error) = self.take_fault() {
+            return Err(error);
+        }
+        if faults {
+            let record = words.split_off((bytes / 4) as usize);
+            if record[0] > 0 {
+                return Err(crate::kernels::fault(record[1] as usize, record[2] as usize, record[3] as i32));
+            }
+        }
+        Ok(words)
+    }
+
+    fn take_fault(&self) -> Option<Error> {
+        self.state.fault.borrow_mut().take()
+    }
+}
+
+fn lost_error(op: &'static str, reason: &str) -> Error {
+    Error::new(
+        ErrorKind::DeviceLost,
+        op,
+        format!("the GPU device is lost ({reason}); make a new engine with init()"),
+    )
+}
+
+/// A one-dimensional count of workgroups, folded into two dimensions.
+fn fold(workgroups: u64) -> (u32, u32) {
+    let rows = workgroups.div_ceil(MAX_WORKGROUPS).max(1);
+    (workgroups.div_ceil(rows) as u32, rows as u32)
+}
+
+impl Backend for WebGpuBackend {
+    fn name(&self) -> &'static str {
+        "webgpu"
+    }
+
+    fn alloc(&self, op: &'static str, dtype: DType, elements: usize) -> Result<Storage> {
+        self.0.check(op)?;
+        // Whole vec4s, so that kernels may read and write past the last element.
+        let bytes = (elements * self.0.scalar(dtype).bytes()).next_multiple_of(16).max(16);
+        let memory = self.0.pool.alloc(op, bytes as u64)?;
+        Ok(Storage::new(Buffer::Gpu(memory), dtype, elements))
+    }
+
+    fn upload(&self, op: &'static str, storage: &Storage, data: &HostData) -> Result<()> {
+        self.0.check(op)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        let write = |bytes: &[u8]| self.0.queue.write_buffer(&gpu(storage).buffer, 0, bytes);
+        match (data, storage.0.dtype, self.0.capabilities.f16) {
+            (HostData::F32(values), DType::F16, true) => {
+                let mut halves: Vec<f16> = values.iter().map(|&v| f16::from_f32(v)).collect();
+                halves.resize(halves.len().next_multiple_of(2), f16::ZERO);
+                write(bytemuck::cast_slice(&halves));
+            }
+            (HostData::F32(values), DType::F16, false) => {
+                let rounded: Vec<f32> = values.iter().map(|&v| f16::from_f32(v).to_f32()).collect();
+                write(bytemuck::cast_slice(&rounded));
+            }
+            _ => write(bytemuck::cast_slice(data.words())),
+        }
+        Ok(())
+    }
+
+    fn run(&self, launch: &Launch<'_>) -> Result<()> {
+        let (shared, kernel) = (&self.0, launch.kernel);
+        shared.check(kernel.name)?;
+        let variant = Variant {
+            flags: launch.flags,
+            scalar: shared.scalar(launch.dtype),
+            strategy: shared.strategy(kernel),
+        };
+        let pipeline = shared.pipelines.get(&shared.device, kernel, variant)?;
+        let workgroups = (kernel.workgroups)(launch.params, launch.flags, variant.strategy);
+        let storages = launch.buffers.iter().flatten().map(|&s| s.clone()).collect();
+        if kernel.bindings.last().is_some_and(|b| b.element == Element::Faults) {
+            shared.state.faults_pending.set(true);
+        }
+        let full = shared.recorder.borrow_mut().push(pipeline, storages, launch.params, fold(workgroups));
+        if full {
+            shared.flush();
+        } else {
+            shared.plan_flush();
+        }
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        op: &'static str,
+        storage: &Storage,
+        start: usize,
+        count: usize,
+    ) -> LocalFuture<Result<HostData>> {
+        let (shared, storage) = (Rc::clone(&self.0), storage.clone());
+        // Flushed now, not when the future is first polled: what the caller does next must not be seen.
+        let ready = shared.check(op).map(|()| shared.flush());
+        Box::pin(async move {
+            ready?;
+            let dtype = storage.0.dtype;
+            let scalar = shared.scalar(dtype);
+            let from = start * scalar.bytes();
+            // Copies are of whole words: an odd f16 takes its neighbour along.
+            let first = from / 4 * 4;
+            let bytes = (from + count * scalar.bytes() - first).next_multiple_of(4);
+            let source = gpu(&storage).buffer.clone();
+            let words = shared.download(op, source, first as u64, bytes as u64).await?;
+            if scalar == Scalar::F16 {
+                let halves: &[f16] = &bytemuck::cast_slice(&words)[(from - first) / 2..][..count];
+                return Ok(HostData::F32(halves.iter().map(|h| h.to_f32()).collect()));
+            }
+            Ok(HostData::from_words(dtype, words))
+        })
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.0.check("flush")?;
+        self.0.flush();
+        Ok(())
+    }
+
+    fn sync(&self) -> LocalFuture<Result<()>> {
+        let shared = Rc::clone(&self.0);
+        Box::pin(async move {
+            shared.check("sync")?;
+            shared.flush();
+            let faults = shared.faults.clone();
+            shared.download("sync", faults, 0, 4).await.map(|_| ())
+        })
+    }
+
+    fn memory(&self) -> Memory {
+        Memory { bytes_used: self.0.pool.used(), bytes_allocated: self.0.pool.allocated() }
+    }
+
+    fn dispose(&self) {
+        if self.0.state.disposed.replace(true) {
+            return;
+        }
+        self.0.recorder.borrow_mut().clear();
+        self.0.pool.clear();
+        if self.0.owned {
+            self.0.device.destroy();
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Buffers by size class, used again in queue order: what a finished tensor held serves the next one.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::error::{Error, Result};
+
+/// Bytes of free buffers that are kept.
+const KEEP: u64 = 256 << 20;
+
+/// A buffer with a number that no other buffer of the engine ever has.
+#[derive(Debug, Clone)]
+pub(crate) struct PooledBuffer {
+    pub buffer: wgpu::Buffer,
+    pub id: u64,
+    pub size: u64,
+}
+
+/// The pool of one device.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    device: wgpu::Device,
+    max_size: u64,
+    free: RefCell<HashMap<u64, Vec<PooledBuffer>>>,
+    free_bytes: Cell<u64>,
+    allocated: Cell<u64>,
+    used: Cell<u64>,
+    next: Cell<u64>,
+}
+
+impl Pool {
+    pub fn new(device: wgpu::Device, max_size: u64) -> Self {
+        Self {
+            device,
+            max_size,
+            free: RefCell::default(),
+            free_bytes: Cell::new(0),
+            allocated: Cell::new(0),
+            used: Cell::new(0),
+            next: Cell::new(0),
+        }
+    }
+
+    /// The size of the buffer that serves `bytes`: four classes to a power of two, at least 256.
+    fn class(&self, bytes: u64) -> u64 {
+        let power = bytes.max(256).next_power_of_two();
+        let step = power / 8;
+        bytes.max(256).next_multiple_of(step).min(self.max_size)
+    }
+
+    /// A buffer of at least `bytes`; its content is arbitrary.
+    pub fn alloc(self: &Rc<Self>, op: &'static str, bytes: u64) -> Result<GpuMemory> {
+        if bytes > self.max_size {
+            return Err(Error::limit(
+                op,
+                format!(
+                    "{bytes} bytes in one tensor; this device binds at most {}. Split the tensor, or use f16",
+                    self.max_size
+                ),
+            ));
+        }
+        let size = self.class(bytes);
+        let reused = self.free.borrow_mut().get_mut(&size).and_then(Vec::pop);
+        let buffer = if let Some(buffer) = reused {
+            self.free_bytes.set(self.free_bytes.get() - size);
+            buffer
+        } else {
+            let usage =
+                wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+            let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+            self.allocated.set(self.allocated.get() + size);
+            let id = self.next.replace(self.next.get() + 1);
+            PooledBuffer { buffer: self.device.create_buffer(&descriptor), id, size }
+        };
+        self.used.set(self.used.get() + bytes);
+        Ok(GpuMemory { buffer, bytes, pool: Rc::clone(self) })
+    }
+
+    fn give_back(&self, buffer: &PooledBuffer, bytes: u64) {
+        self.used.set(self.used.get() - bytes);
+        if self.free_bytes.get() + buffer.size > KEEP {
+            self.allocated.set(self.allocated.get() - buffer.size);
+            buffer.buffer.destroy();
+            return;
+        }
+        self.free_bytes.set(self.free_bytes.get() + buffer.size);
+        self.free.borrow_mut().entry(buffer.size).or_default().push(buffer.clone());
+    }
+
+    /// Destroys what is free.
+    pub fn clear(&self) {
+        for buffer in self.free.borrow_mut().drain().flat_map(|(_, list)| list) {
+            self.allocated.set(self.allocated.get() - buffer.size);
+            buffer.buffer.destroy();
+        }
+        self.free_bytes.set(0);
+    }
+
+    pub fn allocated(&self) -> u64 {
+        self.allocated.get()
+    }
+
+    pub fn used(&self) -> u64 {
+        self.used.get()
+    }
+}
+
+/// A storage's buffer; it goes back to its pool when the storage is gone.
+#[derive(Debug)]
+pub(crate) struct GpuMemory {
+    pub buffer: PooledBuffer,
+    bytes: u64,
+    pool: Rc<Pool>,
+}
+
+impl Drop for GpuMemory {
+    fn drop(&mut self) {
+        self.pool.give_back(&self.buffer, self.bytes);
+    }
+}

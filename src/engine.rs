@@ -1,0 +1,333 @@
+//! An engine: a device and the state that its tensors share.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use crate::backend::cpu::CpuBackend;
+#[cfg(target_arch = "wasm32")]
+use crate::backend::webgpu::WebGpuBackend;
+use crate::backend::{Backend, HostData, Launch, Memory, Storage};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernels::{Flags, Kernel};
+use crate::layout::Layout;
+use crate::random::Philox;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// A device, made with [`Engine::cpu`] or by the JavaScript layer, on which tensors live and operations run.
+///
+/// Cloning gives another handle to the same engine.
+#[derive(Clone)]
+pub struct Engine(Rc<Inner>);
+
+struct Inner {
+    backend: Box<dyn Backend>,
+    /// The same backend, where it is WebGPU: what only that one can.
+    #[cfg(target_arch = "wasm32")]
+    gpu: Option<WebGpuBackend>,
+    paused: Cell<u32>,
+    random: RefCell<Philox>,
+}
+
+impl Inner {
+    fn new(backend: Box<dyn Backend>) -> Self {
+        Self {
+            backend,
+            #[cfg(target_arch = "wasm32")]
+            gpu: None,
+            paused: Cell::new(0),
+            random: RefCell::new(Philox::new(0)),
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Engine").field(&self.device()).finish()
+    }
+}
+
+impl PartialEq for Engine {
+    fn eq(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Engine {
+    /// An engine on the calling thread's CPU.
+    ///
+    /// ```
+    /// # async fn example() -> wgrad::Result<()> {
+    /// let engine = wgrad::Engine::cpu();
+    /// let a = engine.tensor(&[1.0, -2.0, 0.5], &[3])?;
+    /// let b = engine.tensor(&[3.0, 0.25, -1.0], &[3])?;
+    /// let y = a.silu_mul(&b)?.data().await?; // silu(a) * b
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn cpu() -> Self {
+        Self::with_backend(Box::<CpuBackend>::default())
+    }
+
+    /// An engine on the adapter that `navigator.gpu` gives, a software one included.
+    ///
+    /// # Errors
+    /// `UnsupportedError` when there is no WebGPU, no adapter or no device.
+    #[cfg(target_arch = "wasm32")]
+    pub async fn webgpu() -> Result<Self> {
+        Ok(Self::with_webgpu(WebGpuBackend::request().await?))
+    }
+
+    /// An engine on a device of this `GPUAdapter`, with every feature and limit it has.
+    ///
+    /// # Errors
+    /// `UnsupportedError` when the adapter gives no device.
+    #[cfg(target_arch = "wasm32")]
+    pub async fn from_adapter(adapter: &wasm_bindgen::JsValue) -> Result<Self> {
+        Ok(Self::with_webgpu(WebGpuBackend::from_adapter(adapter).await?))
+    }
+
+    /// An engine on this `GPUDevice`, which stays the caller's: disposing the engine leaves it alive.
+    ///
+    /// # Errors
+    /// `UnsupportedError` when it is no device.
+    #[cfg(target_arch = "wasm32")]
+    pub async fn from_device(device: wasm_bindgen::JsValue) -> Result<Self> {
+        Ok(Self::with_webgpu(WebGpuBackend::from_device(device, false).await?))
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn with_webgpu(backend: WebGpuBackend) -> Self {
+        Self(Rc::new(Inner { gpu: Some(backend.clone()), ..Inner::new(Box::new(backend)) }))
+    }
+
+    /// The `GPUDevice` of a WebGPU engine.
+    #[cfg(target_arch = "wasm32")]
+    #[must_use]
+    pub fn gpu_device(&self) -> Option<wasm_bindgen::JsValue> {
+        self.0.gpu.as_ref().map(|gpu| gpu.handle().clone())
+    }
+
+    /// Whether this WebGPU engine's device can compile a variant.
+    #[cfg(target_arch = "wasm32")]
+    #[must_use]
+    pub fn offers(&self, variant: crate::kernels::Variant) -> bool {
+        self.0.gpu.as_ref().is_some_and(|gpu| gpu.offers(variant))
+    }
+
+    /// Compiles a variant of a kernel on this WebGPU engine's device.
+    ///
+    /// # Errors
+    /// `KernelError` with the compiler's words.
+    #[cfg(target_arch = "wasm32")]
+    pub async fn compile(&self, kernel: &'static Kernel, variant: crate::kernels::Variant) -> Result<()> {
+        match &self.0.gpu {
+            Some(gpu) => gpu.compile(kernel, variant).await,
+            None => Err(Error::argument("compile", "only a WebGPU engine compiles shaders")),
+        }
+    }
+
+    pub(crate) fn with_backend(backend: Box<dyn Backend>) -> Self {
+        Self(Rc::new(Inner::new(backend)))
+    }
+
+    /// `"cpu"` or `"webgpu"`.
+    #[must_use]
+    pub fn device(&self) -> &'static str {
+        self.0.backend.name()
+    }
+
+    /// What the engine's tensors hold.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        self.0.backend.memory()
+    }
+
+    /// Hands queued work to the device without waiting for it.
+    ///
+    /// # Errors
+    /// `DisposedError`, `DeviceLostError`.
+    pub fn flush(&self) -> Result<()> {
+        self.0.backend.flush()
+    }
+
+    /// Resolves once the device has done everything queued so far.
+    ///
+    /// # Errors
+    /// `DisposedError`, `DeviceLostError`, or the first fault of the queued work.
+    pub async fn sync(&self) -> Result<()> {
+        self.0.backend.sync().await
+    }
+
+    /// Gives the device's memory back; every later call on the engine or its tensors is a `DisposedError`.
+    pub fn dispose(&self) {
+        self.0.backend.dispose();
+    }
+
+    /// Runs `f` without recording: its results need no gradient.
+    pub fn no_grad<T>(&self, f: impl FnOnce() -> T) -> T {
+        self.pause_recording(true);
+        let result = f();
+        self.pause_recording(false);
+        result
+    }
+
+    /// Starts or ends a stretch without recording.
+    pub(crate) fn pause_recording(&self, pause: bool) {
+        let depth = self.0.paused.get();
+        self.0.paused.set(if pause { depth + 1 } else { depth.saturating_sub(1) });
+    }
+
+    pub(crate) fn records(&self) -> bool {
+        self.0.paused.get() == 0
+    }
+
+    /// Sets the state of the random numbers: equal seeds give equal numbers on every device.
+    pub fn manual_seed(&self, seed: u64) {
+        self.0.random.replace(Philox::new(seed));
+    }
+
+    /// A tensor of `f32` values in row-major order.
+    ///
+    /// # Errors
+    /// `ShapeError` when `values` are not as many as `shape` has elements; `LimitError` when memory is short.
+    pub fn tensor(&self, values: &[f32], shape: &[usize]) -> Result<Tensor> {
+        self.upload("tensor", HostData::F32(values.to_vec()), shape, DType::F32)
+    }
+
+    /// A tensor of integers in row-major order.
+    ///
+    /// # Errors
+    /// As [`Engine::tensor`].
+    pub fn tensor_i32(&self, values: &[i32], shape: &[usize]) -> Result<Tensor> {
+        self.upload("tensor", HostData::I32(values.to_vec()), shape, DType::I32)
+    }
+
+    /// A tensor of `dtype` from elements in its host type (`f16` from `f32`, `bool` from `u32`).
+    ///
+    /// # Errors
+    /// As [`Engine::tensor`]; `DTypeError` when the host type is another.
+    pub fn tensor_from(&self, data: HostData, shape: &[usize], dtype: DType) -> Result<Tensor> {
+        self.upload("tensor", data, shape, dtype)
+    }
+
+    pub(crate) fn upload(
+        &self,
+        op: &'static str,
+        data: HostData,
+        dims: &[usize],
+        dtype: DType,
+    ) -> Result<Tensor> {
+        let shape = Shape::new(op, dims)?;
+        if data.len() != shape.elements() {
+            return Err(Error::shape(
+                op,
+                format!("{} values for shape {shape}, which has {} elements", data.len(), shape.elements()),
+            ));
+        }
+        let fits = matches!(
+            (&data, dtype),
+            (HostData::F32(_), DType::F32 | DType::F16)
+                | (HostData::I32(_), DType::I32)
+                | (HostData::U32(_), DType::U32 | DType::Bool)
+        );
+        if !fits {
+            return Err(Error::dtype(op, format!("these values cannot make a tensor of {dtype}")));
+        }
+        let storage = self.0.backend.alloc(op, dtype, shape.elements())?;
+        self.0.backend.upload(op, &storage, &data)?;
+        Ok(Tensor::new(self.clone(), storage, Layout::contiguous(shape), dtype))
+    }
+
+    /// A tensor filled with one value.
+    ///
+    /// # Errors
+    /// `LimitError` when memory is short.
+    pub fn full(&self, shape: &[usize], value: f32, dtype: DType) -> Result<Tensor> {
+        let shape = Shape::new("full", shape)?;
+        crate::ops::create::full(self, "full", shape, value, dtype)
+    }
+
+    /// A tensor of zeros.
+    ///
+    /// # Errors
+    /// `LimitError` when memory is short.
+    pub fn zeros(&self, shape: &[usize]) -> Result<Tensor> {
+        self.full(shape, 0.0, DType::F32)
+    }
+
+    /// A tensor of ones.
+    ///
+    /// # Errors
+    /// `LimitError` when memory is short.
+    pub fn ones(&self, shape: &[usize]) -> Result<Tensor> {
+        self.full(shape, 1.0, DType::F32)
+    }
+
+    /// Uniform random numbers in `[low, high)`.
+    ///
+    /// # Errors
+    /// `LimitError` when memory is short.
+    pub fn uniform(&self, shape: &[usize], low: f32, high: f32, dtype: DType) -> Result<Tensor> {
+        let n = Shape::new("rand", shape)?.elements();
+        let values = self.0.random.borrow_mut().uniform(n, low, high);
+        self.upload("rand", HostData::F32(values), shape, dtype)
+    }
+
+    /// Uniform random numbers in `[0, 1)`.
+    ///
+    /// # Errors
+    /// `LimitError` when memory is short.
+    pub fn rand(&self, shape: &[usize]) -> Result<Tensor> {
+        self.uniform(shape, 0.0, 1.0, DType::F32)
+    }
+
+    /// Normal random numbers of mean 0 and variance 1.
+    ///
+    /// # Errors
+    /// `LimitError` when memory is short.
+    pub fn randn(&self, shape: &[usize], dtype: DType) -> Result<Tensor> {
+        let n = Shape::new("randn", shape)?.elements();
+        let values = self.0.random.borrow_mut().normal(n);
+        self.upload("randn", HostData::F32(values), shape, dtype)
+    }
+
+    /// A fresh contiguous tensor; its content is arbitrary until a kernel writes it.
+    pub(crate) fn empty(&self, op: &'static str, shape: Shape, dtype: DType) -> Result<Tensor> {
+        let storage = self.0.backend.alloc(op, dtype, shape.elements())?;
+        Ok(Tensor::new(self.clone(), storage, Layout::contiguous(shape), dtype))
+    }
+
+    /// Queues a kernel; `dtype` is that of its `scalar` bindings.
+    pub(crate) fn run<P: bytemuck::Pod>(
+        &self,
+        kernel: &'static Kernel,
+        flags: Flags,
+        dtype: DType,
+        params: &P,
+        tensors: &[Option<&Tensor>],
+    ) -> Result<()> {
+        self.run_bytes(kernel, flags, dtype, bytemuck::bytes_of(params), tensors)
+    }
+
+    pub(crate) fn run_bytes(
+        &self,
+        kernel: &'static Kernel,
+        flags: Flags,
+        dtype: DType,
+        params: &[u8],
+        tensors: &[Option<&Tensor>],
+    ) -> Result<()> {
+        let mut buffers: Vec<Option<&Storage>> = Vec::with_capacity(tensors.len());
+        for tensor in tensors {
+            buffers.push(tensor.map(Tensor::storage));
+        }
+        self.0.backend.run(&Launch { kernel, flags, dtype, params, buffers: &buffers })
+    }
+
+    pub(crate) fn backend(&self) -> &dyn Backend {
+        self.0.backend.as_ref()
+    }
+}

@@ -1,0 +1,83 @@
+//! Engines.
+
+use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
+
+use super::{ENGINES, Thrown, engine, throw, thrown};
+use crate::Engine;
+use crate::backend::webgpu::device;
+
+fn put(engine: Engine) -> u32 {
+    ENGINES.with_borrow_mut(|t| t.put(engine))
+}
+
+/// An engine on this thread's CPU.
+#[wasm_bindgen(js_name = cpuEngine)]
+#[must_use]
+pub fn cpu_engine() -> u32 {
+    put(Engine::cpu())
+}
+
+/// An engine on a device of this `GPUAdapter`.
+#[wasm_bindgen(js_name = adapterEngine)]
+pub async fn adapter_engine(adapter: JsValue) -> Thrown<u32> {
+    Engine::from_adapter(&adapter).await.map(put).map_err(|e| throw(&e))
+}
+
+/// An engine on this `GPUDevice`, which stays the caller's.
+#[wasm_bindgen(js_name = deviceEngine)]
+pub async fn device_engine(gpu_device: JsValue) -> Thrown<u32> {
+    Engine::from_device(gpu_device).await.map(put).map_err(|e| throw(&e))
+}
+
+/// Whether a `GPUAdapterInfo` describes a CPU that pretends to be a GPU.
+#[wasm_bindgen(js_name = isSoftware)]
+#[must_use]
+pub fn is_software(info: &JsValue) -> bool {
+    device::is_software(info)
+}
+
+/// The engine's `GPUDevice`, or undefined.
+#[wasm_bindgen(js_name = gpuDevice)]
+pub fn gpu_device(handle: u32) -> Thrown<JsValue> {
+    thrown(engine(handle)).map(|e| e.gpu_device().unwrap_or(JsValue::UNDEFINED))
+}
+
+/// `[bytes used, bytes allocated]`.
+#[wasm_bindgen(js_name = memoryInfo)]
+pub fn memory_info(handle: u32) -> Thrown<Vec<f64>> {
+    let memory = thrown(engine(handle))?.memory();
+    Ok(vec![memory.bytes_used as f64, memory.bytes_allocated as f64])
+}
+
+/// Hands queued work to the device.
+#[wasm_bindgen(js_name = flush)]
+pub fn flush(handle: u32) -> Thrown<()> {
+    thrown(engine(handle).and_then(|e| e.flush()))
+}
+
+/// Resolves when queued work is done.
+#[wasm_bindgen(js_name = sync)]
+pub async fn sync(handle: u32) -> Thrown<()> {
+    let engine = thrown(engine(handle))?;
+    thrown(engine.sync().await)
+}
+
+/// Gives the device's memory back and forgets the engine.
+#[wasm_bindgen(js_name = disposeEngine)]
+pub fn dispose_engine(handle: u32) {
+    if let Some(engine) = ENGINES.with_borrow_mut(|t| t.take(handle)) {
+        engine.dispose();
+    }
+}
+
+/// Starts or ends a stretch without recording; stretches nest.
+#[wasm_bindgen(js_name = pauseRecording)]
+pub fn pause_recording(handle: u32, pause: bool) -> Thrown<()> {
+    thrown(engine(handle)).map(|e| e.pause_recording(pause))
+}
+
+/// Sets the state of the random numbers from the low and high half of a seed.
+#[wasm_bindgen(js_name = manualSeed)]
+pub fn manual_seed(handle: u32, low: u32, high: u32) -> Thrown<()> {
+    thrown(engine(handle)).map(|e| e.manual_seed(u64::from(low) | u64::from(high) << 32))
+}

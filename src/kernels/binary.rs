@@ -1,0 +1,76 @@
+//! Elementwise arithmetic of two operands: `out = a ∘ b` for +, −, ·, ÷.
+
+use super::gated::{layouts, span};
+use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, spread};
+use crate::error::Result;
+use crate::pairing::{FORMS, PairParams, invocations, plan, positions, zip_map};
+
+/// The operations, as flags.
+pub(crate) const OPERATIONS: &[&str] = &["add", "sub", "mul", "div"];
+
+pub(crate) static KERNEL: Kernel = Kernel {
+    name: "binary",
+    source: include_str!("../../shaders/binary.wgsl"),
+    bindings: &[Binding::read("a"), Binding::read("b"), Binding::write("out")],
+    fields: PairParams::LAYOUT,
+    params_size: size_of::<PairParams>(),
+    flags: &[OPERATIONS, FORMS],
+    scalars: FLOATS,
+    strategies: ELEMENTWISE,
+    workgroups: |params, flags, _| {
+        invocations(bytemuck::from_bytes(params), KERNEL.has(flags, "vec4")).div_ceil(256)
+    },
+    cpu,
+    reference,
+    cases,
+};
+
+fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
+    let (p, strided) = (args.params::<PairParams>(), args.has("strided"));
+    let (a, b, mut out) = (args.read("a"), args.read("b"), args.write("out"));
+    match OPERATIONS.iter().find(|&&f| args.has(f)).copied() {
+        Some("add") => zip_map(&p, strided, &a, &b, &mut out, |x, y| x + y),
+        Some("sub") => zip_map(&p, strided, &a, &b, &mut out, |x, y| x - y),
+        Some("mul") => zip_map(&p, strided, &a, &b, &mut out, |x, y| x * y),
+        _ => zip_map(&p, strided, &a, &b, &mut out, |x, y| x / y),
+    }
+    Ok(())
+}
+
+fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+    let (p, strided) = (args.params::<PairParams>(), args.has("strided"));
+    let out = (0..p.count as usize).map(|i| {
+        let (a, b) = positions(&p, strided, i);
+        let (x, y) = (args.input("a")[a], args.input("b")[b]);
+        match OPERATIONS.iter().find(|&&f| args.has(f)).copied() {
+            Some("add") => x + y,
+            Some("sub") => x - y,
+            Some("mul") => x * y,
+            _ => x / y,
+        }
+    });
+    vec![vec![], vec![], out.collect()]
+}
+
+fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    for op in OPERATIONS {
+        for (name, a, b) in layouts() {
+            let (form, params) = plan(&a, &b);
+            all.push(Case {
+                label: format!("{op} {name}"),
+                flags: KERNEL.set(&[op, form]),
+                params: bytemuck::bytes_of(&params).to_vec(),
+                buffers: vec![
+                    CaseBuffer::Floats(spread(span(&a), 1, -3.0, 3.0)),
+                    CaseBuffer::Floats(spread(span(&b), 2, 0.5, 3.0)),
+                    CaseBuffer::Output(params.count as usize),
+                ],
+                // Division on a GPU may be off by 2.5 ulp.
+                relative: if *op == "div" { 4e-7 } else { 1.3e-7 },
+                absolute: 0.0,
+            });
+        }
+    }
+    all
+}

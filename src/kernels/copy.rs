@@ -1,0 +1,119 @@
+//! Copies elements from one layout to another: what makes a view contiguous, and what writes into a view.
+
+use super::gated::{layouts, span};
+use super::{Access, Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, Kernel, RefArgs, spread};
+use crate::error::Result;
+use crate::layout::{Layout, merge};
+use crate::pairing::{PairParams, for_each_run, lanes, positions};
+use crate::wgsl::Scalar;
+
+params! {
+    struct Params {
+        count: u32,
+        rank: u32,
+        source_offset: u32,
+        target_offset: u32,
+        sizes: [[u32; 4]; 2],
+        source_strides: [[u32; 4]; 2],
+        target_strides: [[u32; 4]; 2],
+    }
+}
+
+impl Params {
+    /// Copies the elements of `source` to the places of `target`; both have one shape.
+    pub fn new(source: &Layout, target: &Layout) -> Self {
+        let merged = merge(source.shape(), &[source.strides(), target.strides()]);
+        Self {
+            count: source.shape().elements() as u32,
+            rank: merged.sizes.len() as u32,
+            source_offset: source.offset() as u32,
+            target_offset: target.offset() as u32,
+            sizes: lanes(merged.sizes.iter().map(|&s| s as isize)),
+            source_strides: lanes(merged.strides[0].iter().copied()),
+            target_strides: lanes(merged.strides[1].iter().copied()),
+        }
+    }
+
+    /// The same walk as a pair's: the source is `a`, the target `b`.
+    fn as_pair(&self) -> PairParams {
+        // A scalar has no dimension left to walk: give it one of size 1.
+        let (rank, sizes) = if self.rank == 0 { (1, lanes([1].into_iter())) } else { (self.rank, self.sizes) };
+        PairParams {
+            count: self.count,
+            cols: self.count,
+            a_offset: self.source_offset,
+            b_offset: self.target_offset,
+            a_row: 0,
+            b_row: 0,
+            rank,
+            padding: 0,
+            sizes,
+            a_strides: self.source_strides,
+            b_strides: self.target_strides,
+        }
+    }
+}
+
+pub(crate) static KERNEL: Kernel = Kernel {
+    name: "copy",
+    source: include_str!("../../shaders/copy.wgsl"),
+    // The target keeps what lies between its elements.
+    bindings: &[Binding::read("source"), Binding::new("out", Access::Update)],
+    fields: Params::FIELDS,
+    params_size: size_of::<Params>(),
+    flags: &[],
+    scalars: &[Scalar::F32, Scalar::F16, Scalar::F16InF32, Scalar::I32, Scalar::U32],
+    strategies: ELEMENTWISE,
+    workgroups: |params, _, _| u64::from(bytemuck::from_bytes::<Params>(params).count).div_ceil(256),
+    cpu,
+    reference,
+    cases,
+};
+
+fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
+    let p = args.params::<Params>().as_pair();
+    let (source, mut out) = (args.read("source"), args.write("out"));
+    for_each_run(&p, true, |run| {
+        if (run.a_step, run.b_step) == (1, 1) {
+            out[run.b..run.b + run.len].copy_from_slice(&source[run.a..run.a + run.len]);
+            return;
+        }
+        let (mut from, mut to) = (run.a as isize, run.b as isize);
+        for _ in 0..run.len {
+            out[to as usize] = source[from as usize];
+            from += run.a_step;
+            to += run.b_step;
+        }
+    });
+    Ok(())
+}
+
+fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+    let p = args.params::<Params>().as_pair();
+    let mut out = args.input("out").to_vec();
+    for i in 0..p.count as usize {
+        let (from, to) = positions(&p, true, i);
+        out[to] = args.input("source")[from];
+    }
+    vec![vec![], out]
+}
+
+fn cases() -> Vec<Case> {
+    layouts()
+        .into_iter()
+        .flat_map(|(name, a, b)| [(name, a, Layout::contiguous(*a.shape())), (name, Layout::contiguous(*b.shape()), b)])
+        // Several elements for one place have no order: a target never repeats.
+        .filter(|(_, _, target)| target.strides().iter().zip(target.shape().iter()).all(|(&s, &n)| s != 0 || n == 1))
+        .map(|(name, source, target)| Case {
+            label: format!("{name} to {:?}", target.strides()),
+            flags: KERNEL.set(&[]),
+            params: bytemuck::bytes_of(&Params::new(&source, &target)).to_vec(),
+            buffers: vec![
+                CaseBuffer::Floats(spread(span(&source), 1, -1.0, 1.0)),
+                CaseBuffer::Floats(spread(span(&target), 2, -1.0, 1.0)),
+            ],
+            relative: 0.0,
+            absolute: 0.0,
+        })
+        .collect()
+}

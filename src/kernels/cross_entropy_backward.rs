@@ -1,0 +1,107 @@
+//! Softmax cross-entropy from integer labels, backward: `dx = dy · (softmax(x) − q)`, `q` the smoothed one-hot row.
+
+use super::cross_entropy::{Params, labels};
+use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, RefArgs, spread};
+use crate::accumulate::load;
+use crate::error::Result;
+use crate::math::exponential::exp;
+use crate::pairing::scatter;
+use crate::simd::F32x4;
+
+pub(crate) static KERNEL: Kernel = Kernel {
+    name: "cross_entropy_backward",
+    source: include_str!("../../shaders/cross_entropy_backward.wgsl"),
+    bindings: &[
+        Binding::read("dy"),
+        Binding::read("x"),
+        Binding::read("labels").holds(Element::I32),
+        Binding::read("row_max").holds(Element::F32),
+        Binding::read("log_sum").holds(Element::F32),
+        Binding::write("dx"),
+    ],
+    fields: Params::LAYOUT,
+    params_size: size_of::<Params>(),
+    flags: &[],
+    scalars: FLOATS,
+    strategies: ELEMENTWISE,
+    workgroups: |params, _, _| {
+        let p = bytemuck::from_bytes::<Params>(params);
+        (u64::from(p.rows) * u64::from(p.classes)).div_ceil(256)
+    },
+    cpu,
+    reference,
+    cases,
+};
+
+fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
+    let p = args.params::<Params>();
+    let n = p.classes as usize;
+    let (dy, x, labels) = (args.read("dy"), args.read("x"), args.read_i32("labels"));
+    let (row_max, log_sum, mut dx) = (args.read("row_max"), args.read("log_sum"), args.write("dx"));
+    let spread = F32x4::splat(p.smoothing / n as f32);
+    for (row, (x, dx)) in x.chunks_exact(n).zip(dx.chunks_exact_mut(n)).take(p.rows as usize).enumerate() {
+        if labels[row] == p.ignore_index {
+            dx.fill(0.0);
+            continue;
+        }
+        let (top, log, dy) = (F32x4::splat(row_max[row]), F32x4::splat(log_sum[row]), dy[row]);
+        let upstream = F32x4::splat(dy);
+        for k in (0..n).step_by(4) {
+            let probability = exp((load(x, k, n - k) - top) - log);
+            scatter(upstream * (probability - spread), dx, k, n - k);
+        }
+        if let Some(hit) = usize::try_from(labels[row]).ok().and_then(|label| dx.get_mut(label)) {
+            let label = labels[row] as usize;
+            let probability = crate::math::exponential::exp_f32((x[label] - row_max[row]) - log_sum[row]);
+            *hit = dy * (probability - (1.0 - p.smoothing) - p.smoothing / n as f32);
+        }
+    }
+    Ok(())
+}
+
+fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+    let p = args.params::<Params>();
+    let n = p.classes as usize;
+    let mut dx = Vec::new();
+    for (row, x) in args.input("x").chunks_exact(n).enumerate().take(p.rows as usize) {
+        let label = args.input("labels")[row];
+        let log = args.input("row_max")[row] + args.input("log_sum")[row];
+        let s = f64::from(p.smoothing);
+        for (k, v) in x.iter().enumerate() {
+            let q = if label == k as f64 { 1.0 - s } else { 0.0 } + s / n as f64;
+            let ignored = label == f64::from(p.ignore_index);
+            dx.push(if ignored { 0.0 } else { args.input("dy")[row] * ((v - log).exp() - q) });
+        }
+    }
+    vec![vec![], vec![], vec![], vec![], vec![], dx]
+}
+
+fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    for (rows, classes, smoothing) in [(1, 1, 0.0), (65, 10, 0.0), (3, 1000, 0.1)] {
+        let x = spread(rows * classes, 1, -5.0, 5.0);
+        let stats: Vec<(f32, f32)> = x
+            .chunks(classes)
+            .map(|r| {
+                let top = r.iter().copied().fold(f32::MIN, f32::max);
+                (top, r.iter().map(|v| f64::from(v - top).exp()).sum::<f64>().ln() as f32)
+            })
+            .collect();
+        all.push(Case {
+            label: format!("{rows}x{classes} smoothing {smoothing}"),
+            flags: KERNEL.set(&[]),
+            params: bytemuck::bytes_of(&Params::new(rows, classes, -100, smoothing)).to_vec(),
+            buffers: vec![
+                CaseBuffer::Floats(spread(rows, 4, -1.0, 1.0)),
+                CaseBuffer::Floats(x),
+                CaseBuffer::Integers(labels(rows, classes)),
+                CaseBuffer::Floats(stats.iter().map(|s| s.0).collect()),
+                CaseBuffer::Floats(stats.iter().map(|s| s.1).collect()),
+                CaseBuffer::Output(rows * classes),
+            ],
+            relative: 1e-5,
+            absolute: 1e-6,
+        });
+    }
+    all
+}

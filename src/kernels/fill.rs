@@ -1,0 +1,52 @@
+//! Every element becomes one value.
+
+use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs};
+use crate::error::Result;
+
+params! {
+    struct Params {
+        count: u32,
+        /// The value's bits: a uniform f32 that is NaN may lose its sign or payload on the way.
+        bits: u32,
+    }
+}
+
+pub(crate) static KERNEL: Kernel = Kernel {
+    name: "fill",
+    source: include_str!("../../shaders/fill.wgsl"),
+    bindings: &[Binding::write("out")],
+    fields: Params::FIELDS,
+    params_size: size_of::<Params>(),
+    flags: &[],
+    scalars: FLOATS,
+    strategies: ELEMENTWISE,
+    workgroups: |params, _, _| u64::from(bytemuck::from_bytes::<Params>(params).count).div_ceil(256),
+    cpu,
+    reference,
+    cases,
+};
+
+fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
+    let p = args.params::<Params>();
+    args.write("out").fill(f32::from_bits(p.bits));
+    Ok(())
+}
+
+fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+    let p = args.params::<Params>();
+    vec![vec![f64::from(f32::from_bits(p.bits)); p.count as usize]]
+}
+
+fn cases() -> Vec<Case> {
+    [0.0f32, -1.5, f32::NAN, f32::INFINITY]
+        .iter()
+        .map(|value| Case {
+            label: format!("{value}"),
+            flags: KERNEL.set(&[]),
+            params: bytemuck::bytes_of(&Params { count: 257, bits: value.to_bits() }).to_vec(),
+            buffers: vec![CaseBuffer::Output(257)],
+            relative: 0.0,
+            absolute: 0.0,
+        })
+        .collect()
+}

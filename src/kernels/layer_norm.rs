@@ -1,0 +1,154 @@
+//! Layer normalisation, forward (Ba et al. 2016, arXiv:1607.06450): `y = (x − mean) · rstd · weight + bias` by rows.
+
+use super::{Binding, Case, CaseBuffer, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, RefArgs, Strategy, spread};
+use crate::accumulate::{load, sum_by};
+use crate::error::Result;
+use crate::simd::F32x4;
+
+params! {
+    struct Params {
+        rows: u32,
+        cols: u32,
+        eps: f32,
+        inverse_cols: f32,
+    }
+}
+
+pub(crate) static KERNEL: Kernel = Kernel {
+    name: "layer_norm",
+    source: include_str!("../../shaders/layer_norm.wgsl"),
+    bindings: &[
+        Binding::read("x"),
+        Binding::read("weight").when(&["weight"]),
+        Binding::read("bias").when(&["bias"]),
+        Binding::write("y"),
+        Binding::write("mean").holds(Element::F32),
+        Binding::write("rstd").holds(Element::F32),
+    ],
+    fields: Params::FIELDS,
+    params_size: size_of::<Params>(),
+    flags: &[&["weight"], &["bias"]],
+    scalars: FLOATS,
+    strategies: ROWS,
+    workgroups: |params, _, strategy| row_workgroups(bytemuck::from_bytes::<Params>(params).rows, strategy),
+    cpu,
+    reference,
+    cases,
+};
+
+/// The flags of a call.
+pub(crate) fn flags(weight: bool, bias: bool) -> Flags {
+    KERNEL.set(&[if weight { "weight" } else { "" }, if bias { "bias" } else { "" }])
+}
+
+/// Workgroups for kernels that work on rows: one a row, or one an invocation.
+pub(crate) fn row_workgroups(rows: u32, strategy: Strategy) -> u64 {
+    if strategy == Strategy::Serial { u64::from(rows).div_ceil(64) } else { u64::from(rows) }
+}
+
+fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
+    let p = args.params::<Params>();
+    let n = p.cols as usize;
+    let (x, weight, bias) = (args.read("x"), args.try_read("weight"), args.try_read("bias"));
+    let (mut y, mut mean, mut rstd) = (args.write("y"), args.write("mean"), args.write("rstd"));
+    let scale = F32x4::splat(p.inverse_cols);
+    for (row, (x, y)) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)).take(p.rows as usize).enumerate() {
+        // Shares are summed, not values: the sum of a row of large values must not overflow.
+        let center = sum_by(n, |k, live| [load(x, k, live) * scale])[0] as f32;
+        let middle = F32x4::splat(center);
+        let [shift, square] = sum_by(n, |k, live| {
+            let d = load(x, k, live) - load_splat(middle, live);
+            let share = d * scale;
+            [share, d * share]
+        });
+        let r = (1.0 / ((square - shift * shift).max(0.0) + f64::from(p.eps)).sqrt()) as f32;
+        // Written so that a NaN in the row stays one: f64::max would turn it into 0.
+        let r = if square.is_nan() { f32::NAN } else { r };
+        let shift = shift as f32;
+        mean[row] = center + shift;
+        rstd[row] = r;
+        let (shift, r) = (F32x4::splat(shift), F32x4::splat(r));
+        for k in (0..n).step_by(4) {
+            let live = n - k;
+            let mut v = ((load(x, k, live) - middle) - shift) * r;
+            if let Some(w) = &weight {
+                v = v * load(w, k, live);
+            }
+            if let Some(b) = &bias {
+                v = v + load(b, k, live);
+            }
+            crate::pairing::scatter(v, y, k, live);
+        }
+    }
+    Ok(())
+}
+
+/// A constant in the live lanes, zero in the others.
+#[inline(always)]
+pub(crate) fn load_splat(value: F32x4, live: usize) -> F32x4 {
+    if live >= 4 { value } else { F32x4::load_partial(&value.to_array()[..live]) }
+}
+
+/// Mean and 1/std of a row in float64.
+pub(crate) fn statistics64(row: &[f64], eps: f64) -> (f64, f64) {
+    let n = row.len() as f64;
+    let mean = row.iter().sum::<f64>() / n;
+    let var = row.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n;
+    (mean, 1.0 / (var + eps).sqrt())
+}
+
+fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+    let p = args.params::<Params>();
+    let (mut y, mut means, mut rstds) = (Vec::new(), Vec::new(), Vec::new());
+    for row in args.input("x").chunks_exact(p.cols as usize).take(p.rows as usize) {
+        let (mean, rstd) = statistics64(row, f64::from(p.eps));
+        for (k, x) in row.iter().enumerate() {
+            let weight = if args.has("weight") { args.input("weight")[k] } else { 1.0 };
+            let bias = if args.has("bias") { args.input("bias")[k] } else { 0.0 };
+            y.push((x - mean) * rstd * weight + bias);
+        }
+        means.push(mean);
+        rstds.push(rstd);
+    }
+    vec![vec![], vec![], vec![], y, means, rstds]
+}
+
+/// Rows and columns at the edges of workgroups and vectors, and the value that a row lies around.
+pub(crate) const SIZES: &[(usize, usize, f32)] = &[
+    (3, 1, 0.0),
+    (2, 3, 0.0),
+    (5, 31, 100.0),
+    (4, 63, 0.0),
+    (3, 65, -1000.0),
+    (2, 255, 0.0),
+    (70, 257, 10000.0),
+    (2, 1025, 0.0),
+];
+
+fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    for (k, &(rows, cols, around)) in SIZES.iter().enumerate() {
+        let (weight, bias) = (k % 2 == 0, k % 4 < 2);
+        let params = Params { rows: rows as u32, cols: cols as u32, eps: 1e-5, inverse_cols: 1.0 / cols as f32 };
+        let affine = |wanted, seed| {
+            if wanted { CaseBuffer::Floats(spread(cols, seed, 0.5, 1.5)) } else { CaseBuffer::Absent }
+        };
+        all.push(Case {
+            label: format!("{rows}x{cols} around {around}"),
+            flags: flags(weight, bias),
+            params: bytemuck::bytes_of(&params).to_vec(),
+            buffers: vec![
+                CaseBuffer::Floats(spread(rows * cols, 1, around - 2.0, around + 2.0)),
+                affine(weight, 2),
+                affine(bias, 3),
+                CaseBuffer::Output(rows * cols),
+                CaseBuffer::Output(rows),
+                CaseBuffer::Output(rows),
+            ],
+            // What a variance shifted by the rest of the mean reaches, and division and root on a GPU.
+            relative: 3e-6,
+            absolute: 2e-6,
+        });
+    }
+    all
+}

@@ -1,0 +1,124 @@
+//! Sums of the last dimension, in chunks: long rows take two or more ordered stages.
+
+use super::layer_norm::row_workgroups;
+use super::{Binding, Case, CaseBuffer, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, RefArgs, spread};
+use crate::accumulate::sum;
+use crate::error::Result;
+
+/// The most elements that one workgroup adds up.
+pub(crate) const CHUNK: usize = 16384;
+
+params! {
+    struct Params {
+        /// Parts in all: the rows of the tensor, `chunks` parts each.
+        rows: u32,
+        cols: u32,
+        chunks: u32,
+        chunk: u32,
+        /// What each sum is multiplied by, for means.
+        scale: f32,
+    }
+}
+
+pub(crate) static KERNEL: Kernel = Kernel {
+    name: "sum_rows",
+    source: include_str!("../../shaders/sum_rows.wgsl"),
+    bindings: STAGED,
+    fields: Params::FIELDS,
+    params_size: size_of::<Params>(),
+    flags: STAGES,
+    scalars: FLOATS,
+    strategies: ROWS,
+    workgroups: |params, _, strategy| row_workgroups(bytemuck::from_bytes::<Params>(params).rows, strategy),
+    cpu,
+    reference,
+    cases,
+};
+
+/// Which end of a staged sum this call is: the first reads the tensor, the last writes it.
+pub(crate) const STAGES: &[&[&str]] = &[&["fresh", "resumed"], &["last", "partial"]];
+
+/// The buffers of a staged sum: between stages it is f32 whatever the tensor's type.
+pub(crate) const STAGED: &[Binding] = &[
+    Binding::read("x").when(&["fresh"]),
+    Binding::read("partials_in").holds(Element::F32).when(&["resumed"]),
+    Binding::write("out").when(&["last"]),
+    Binding::write("partials_out").holds(Element::F32).when(&["partial"]),
+];
+
+/// The flags of a stage.
+pub(crate) fn flags(kernel: &Kernel, first: bool, last: bool) -> Flags {
+    kernel.set(&[if first { "fresh" } else { "resumed" }, if last { "last" } else { "partial" }])
+}
+
+fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
+    let p = args.params::<Params>();
+    let x = if args.has("fresh") { args.read("x") } else { args.read("partials_in") };
+    let mut out = if args.has("last") { args.write("out") } else { args.write("partials_out") };
+    for (part, o) in out.iter_mut().enumerate().take(p.rows as usize) {
+        let start = part / p.chunks as usize * p.cols as usize;
+        let first = part % p.chunks as usize * p.chunk as usize;
+        let last = (first + p.chunk as usize).min(p.cols as usize);
+        *o = (sum(&x[start + first..start + last]) * f64::from(p.scale)) as f32;
+    }
+    Ok(())
+}
+
+fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+    let p = args.params::<Params>();
+    let x = args.input(if args.has("fresh") { "x" } else { "partials_in" });
+    let sums = (0..p.rows as usize)
+        .map(|part| {
+            let start = part / p.chunks as usize * p.cols as usize;
+            let first = part % p.chunks as usize * p.chunk as usize;
+            let last = (first + p.chunk as usize).min(p.cols as usize);
+            x[start + first..start + last].iter().sum::<f64>() * f64::from(p.scale)
+        })
+        .collect();
+    staged_outputs(args, sums)
+}
+
+/// The outputs in their places.
+pub(crate) fn staged_outputs(args: &RefArgs<'_>, sums: Vec<f64>) -> Vec<Vec<f64>> {
+    let (last, partial) = if args.has("last") { (sums, vec![]) } else { (vec![], sums) };
+    vec![vec![], vec![], last, partial]
+}
+
+/// The buffers of a stage's case.
+pub(crate) fn staged_buffers(fresh: bool, last: bool, inputs: usize, outputs: usize) -> Vec<CaseBuffer> {
+    let input = CaseBuffer::Floats(spread(inputs, 1, -1.0, 1.0));
+    let (x, partials) = if fresh { (input, CaseBuffer::Absent) } else { (CaseBuffer::Absent, input) };
+    let out = CaseBuffer::Output(outputs);
+    let (whole, part) = if last { (out, CaseBuffer::Absent) } else { (CaseBuffer::Absent, out) };
+    vec![x, partials, whole, part]
+}
+
+fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    for (rows, cols, chunk, fresh, last) in [
+        (1, 1, CHUNK, true, true),
+        (3, 65, CHUNK, true, true),
+        (2, 1000, 256, true, false),
+        (2, 4, CHUNK, false, true),
+        (130, 7, 3, false, false),
+    ] {
+        let chunks = usize::div_ceil(cols, chunk);
+        let params = Params {
+            rows: (rows * chunks) as u32,
+            cols: cols as u32,
+            chunks: chunks as u32,
+            chunk: chunk as u32,
+            scale: 0.5,
+        };
+        all.push(Case {
+            label: format!("{rows}x{cols} in {chunk}"),
+            flags: flags(&KERNEL, fresh, last),
+            params: bytemuck::bytes_of(&params).to_vec(),
+            buffers: staged_buffers(fresh, last, rows * cols, rows * chunks),
+            // A few hundred terms below 1.
+            relative: 2e-6,
+            absolute: 2e-6,
+        });
+    }
+    all
+}

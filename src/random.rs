@@ -1,0 +1,88 @@
+//! Random numbers: Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"), on the host.
+
+use crate::math::exponential::ln_f32;
+
+/// A counter-based generator: number `k` of a seed is a function of both.
+#[derive(Debug, Clone)]
+pub(crate) struct Philox {
+    key: [u32; 2],
+    counter: u64,
+}
+
+impl Philox {
+    pub fn new(seed: u64) -> Self {
+        Self { key: [seed as u32, (seed >> 32) as u32], counter: 0 }
+    }
+
+    /// Four numbers for a counter: ten rounds of two multiplications.
+    fn block(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
+        let ([mut k0, mut k1], [mut c0, mut c1, mut c2, mut c3]) = (key, counter);
+        for _ in 0..10 {
+            let low = u64::from(c0) * 0xD251_1F53;
+            let high = u64::from(c2) * 0xCD9E_8D57;
+            (c0, c1, c2, c3) =
+                ((high >> 32) as u32 ^ c1 ^ k0, high as u32, (low >> 32) as u32 ^ c3 ^ k1, low as u32);
+            k0 = k0.wrapping_add(0x9E37_79B9);
+            k1 = k1.wrapping_add(0xBB67_AE85);
+        }
+        [c0, c1, c2, c3]
+    }
+
+    /// The next `n` numbers. A call uses up whole blocks, so that what follows does not depend on `n` modulo four.
+    fn take(&mut self, n: usize) -> impl Iterator<Item = u32> {
+        let (key, first) = (self.key, self.counter);
+        self.counter += n.div_ceil(4) as u64;
+        (first..self.counter).flat_map(move |c| Self::block(key, [c as u32, (c >> 32) as u32, 0, 0])).take(n)
+    }
+
+    /// Uniform in `[low, high)`, from the upper 24 bits.
+    pub fn uniform(&mut self, n: usize, low: f32, high: f32) -> Vec<f32> {
+        let span = high - low;
+        self.take(n)
+            .map(|bits| {
+                let value = low + span * ((bits >> 8) as f32 / 16_777_216.0);
+                // Rounding may reach the open end.
+                if value < high { value } else { low }
+            })
+            .collect()
+    }
+
+    /// Normal of mean 0 and variance 1 (Box and Muller 1958), two numbers from two.
+    pub fn normal(&mut self, n: usize) -> Vec<f32> {
+        let bits: Vec<u32> = self.take(n.next_multiple_of(2)).collect();
+        let pairs = bits.chunks_exact(2).flat_map(|pair| {
+            // In (0, 1], so that the logarithm is finite.
+            let u = ((pair[0] >> 8) + 1) as f32 / 16_777_216.0;
+            let radius = f64::from(-2.0 * ln_f32(u)).sqrt();
+            let angle = std::f64::consts::TAU * (f64::from(pair[1]) / 4_294_967_296.0);
+            [(radius * libm::cos(angle)) as f32, (radius * libm::sin(angle)) as f32]
+        });
+        pairs.take(n).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_those_of_the_paper() {
+        // Known answers from the authors' Random123 distribution (kat_vectors).
+        assert_eq!(Philox::block([0, 0], [0; 4]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+        let ones = u32::MAX;
+        assert_eq!(Philox::block([ones; 2], [ones; 4]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+    }
+
+    #[test]
+    fn moments_are_right() {
+        let mut generator = Philox::new(7);
+        let z = generator.normal(100_001);
+        let mean = z.iter().map(|&v| f64::from(v)).sum::<f64>() / z.len() as f64;
+        let var = z.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / z.len() as f64;
+        assert!(mean.abs() < 0.015 && (var - 1.0).abs() < 0.03, "{mean} {var}");
+        let u = generator.uniform(100_000, -3.0, 1.0);
+        assert!(u.iter().all(|v| (-3.0..1.0).contains(v)));
+        let mean = u.iter().map(|&v| f64::from(v)).sum::<f64>() / u.len() as f64;
+        assert!((mean + 1.0).abs() < 0.02, "{mean}");
+    }
+}

@@ -1,0 +1,247 @@
+// The demo: which digits, which engine, which network, and what happens to them.
+import { init } from "wgrad";
+import type { Engine } from "wgrad";
+import { Charts } from "./charts";
+import { chooseDevice, chosenDevice, chosenSplit, controls, settings, showControls } from "./controls";
+import type { Curve } from "./curve";
+import { levelsOf, loadDigits, splitDigits } from "./data";
+import type { Digits, Split, SplitName } from "./data";
+import { Wall } from "./digits";
+import { faultOf, lostFault } from "./faults";
+import type { Fault, Remedy } from "./faults";
+import { Pad } from "./pad";
+import { Recogniser } from "./recogniser";
+import { Trainer } from "./trainer";
+import * as view from "./view";
+
+/** Milliseconds to wait for a device that may never answer. */
+const patience = 2000;
+
+const otherSplit = (name: SplitName): SplitName => (name === "shuffled" ? "writers" : "shuffled");
+
+export class Demo {
+  private digits: Digits | null = null;
+  private split: Split | null = null;
+  private engine: Engine | null = null;
+  private trainer: Trainer | null = null;
+  /** The last run on each split, the one under way included. */
+  private readonly curves: Record<SplitName, Curve | null> = { shuffled: null, writers: null };
+  private readonly charts = new Charts(
+    view.element("loss-chart", HTMLElement),
+    view.element("accuracy-chart", HTMLElement),
+  );
+  private readonly wall = new Wall(view.element("wall", HTMLCanvasElement));
+  private readonly recogniser = new Recogniser((error) => {
+    this.fail(faultOf(error));
+  });
+  private readonly pad = new Pad(
+    view.element("pad", HTMLCanvasElement),
+    (levels) => {
+      this.recogniser.look(levels);
+    },
+    (words) => {
+      view.write("pad-status", words);
+    },
+  );
+
+  /** Loads the digits, then starts the engine. */
+  async load(): Promise<void> {
+    view.showFault(null, this.remedy);
+    view.showStatus("Loading the digits …");
+    try {
+      this.digits = await loadDigits();
+    } catch (error) {
+      this.fail(faultOf(error));
+      return;
+    }
+    this.takeSplit();
+    await this.useEngine();
+  }
+
+  /** Leaves the engine at hand and starts the chosen one. */
+  async useEngine(): Promise<void> {
+    const device = chosenDevice();
+    await this.leaveEngine();
+    view.showFault(null, this.remedy);
+    view.showStatus("Starting the engine …");
+    try {
+      const engine = await init({ device });
+      this.engine = engine;
+      void engine.lost.then((loss) => this.lose(engine, loss));
+    } catch (error) {
+      view.showEngine(null, device);
+      this.fail(faultOf(error));
+      return;
+    }
+    view.showEngine(this.engine, device);
+    this.renew();
+  }
+
+  async useSplit(): Promise<void> {
+    this.takeSplit();
+    await this.reset();
+  }
+
+  /** A new network on the same engine. */
+  async reset(): Promise<void> {
+    if (!this.trainer) return;
+    showControls(this.trainer, true);
+    await this.trainer.pause();
+    view.showFault(null, this.remedy);
+    this.renew();
+  }
+
+  /** Start, pause, continue: what the button says. */
+  async toggle(): Promise<void> {
+    const { trainer } = this;
+    if (trainer?.running) await trainer.pause();
+    else if (trainer) await this.run(trainer);
+  }
+
+  setLearningRate(): void {
+    if (this.trainer) this.trainer.learningRate = settings().learningRate;
+  }
+
+  setPace(): void {
+    if (this.trainer) this.trainer.slow = controls.slow.checked;
+  }
+
+  clearPad(): void {
+    this.pad.clear();
+  }
+
+  /** Paints all canvases anew, in the colours of the page. */
+  repaint(): void {
+    this.charts.repaint();
+    this.wall.paint();
+    this.pad.paint();
+    this.recogniser.repaint();
+    this.showSamples();
+    this.refresh(true);
+  }
+
+  fail(fault: Fault): void {
+    view.showFault(fault, this.remedy);
+    view.showStatus("Stopped by an error.");
+    showControls(this.trainer, false);
+  }
+
+  private async run(trainer: Trainer): Promise<void> {
+    view.showFault(null, this.remedy);
+    view.showStatus(`Training on the ${trainer.engine.device === "cpu" ? "CPU" : "GPU"} …`);
+    const run = trainer.run();
+    showControls(trainer, false);
+    try {
+      await run;
+    } catch (error) {
+      if (trainer === this.trainer) this.fail(faultOf(error));
+      return;
+    }
+    if (trainer !== this.trainer) return;
+    this.refresh(true);
+    view.showOutcome(trainer);
+    showControls(trainer, false);
+  }
+
+  /** A network trained on the other split would know the answers: whoever calls this makes a new one. */
+  private takeSplit(): void {
+    if (!this.digits) return;
+    const name = chosenSplit();
+    this.split = splitDigits(this.digits, name);
+    view.write("key-this", view.splitWords[name]);
+    view.write("key-other", `${view.splitWords[otherSplit(name)]}, last run`);
+    this.wall.show(this.split.test, null);
+    this.showSamples();
+  }
+
+  private renew(): void {
+    const { engine, split } = this;
+    if (!engine || !split) {
+      showControls(null, false);
+      return;
+    }
+    this.trainer?.dispose();
+    this.trainer = null;
+    try {
+      this.trainer = new Trainer(engine, split, settings(), (evaluated) => {
+        this.refresh(evaluated);
+      });
+    } catch (error) {
+      this.fail(faultOf(error));
+      return;
+    }
+    this.setPace();
+    view.write("weights", this.trainer.weights.toLocaleString("en"), this.trainer.weights);
+    view.showStatus("Ready: an untrained network.");
+    this.refresh(true);
+    showControls(this.trainer, false);
+  }
+
+  private async lose(engine: Engine, loss: { reason: string; message: string }): Promise<void> {
+    // An engine that was disposed of is lost as well, but no longer at hand.
+    if (engine !== this.engine) return;
+    await this.leaveEngine();
+    view.showEngine(null, chosenDevice());
+    this.fail(lostFault(loss));
+  }
+
+  private async leaveEngine(): Promise<void> {
+    const { engine, trainer } = this;
+    this.engine = null;
+    this.trainer = null;
+    this.recogniser.use(null);
+    showControls(null, true);
+    await Promise.race([trainer?.pause(), new Promise((resolve) => setTimeout(resolve, patience))]);
+    trainer?.dispose();
+    engine?.dispose();
+  }
+
+  private readonly remedy = (remedy: Remedy): void => {
+    // The button that was pressed goes: the focus moves to what is next.
+    controls.start.focus();
+    if (remedy === "reload") location.reload();
+    else if (remedy === "load") void this.load();
+    else if (remedy === "reset") void this.reset();
+    else {
+      if (remedy !== "new-engine") chooseDevice(remedy);
+      void this.useEngine();
+    }
+  };
+
+  private refresh(evaluated: boolean): void {
+    const { trainer, split } = this;
+    if (!trainer || !split) return;
+    const { progress } = trainer;
+    this.curves[split.name] = progress.curve;
+    view.showProgress(progress);
+    view.showMemory(this.engine);
+    const other = this.curves[otherSplit(split.name)];
+    this.charts.show(progress.curve, other);
+    view.element("key-other", HTMLElement).hidden = !other;
+    if (evaluated) {
+      view.showAccuracy(split.name, progress.evaluation);
+      view.showMisses(split.test, progress.evaluation, this.pick);
+      this.wall.show(split.test, progress.evaluation);
+    }
+    this.recogniser.use(trainer);
+  }
+
+  private readonly pick = (levels: Uint8Array): void => {
+    this.pad.load(levels);
+    view.element("pad", HTMLElement).scrollIntoView({ block: "nearest" });
+  };
+
+  /** One held-out example of each digit. */
+  private showSamples(): void {
+    const test = this.split?.test;
+    if (!test) return;
+    const rows = Array.from({ length: 10 }, (_, digit) => test.labels.indexOf(digit)).filter(
+      (row) => row >= 0,
+    );
+    const thumbnails = rows.map((row) => {
+      const label = String(test.labels[row]);
+      return { levels: levelsOf(test, row), label: `A ${label}: load it into the pad`, caption: label };
+    });
+    view.showThumbnails(view.element("samples", HTMLElement), thumbnails, this.pick);
+  }
+}
