@@ -207,7 +207,7 @@ export class Trainer {
     if (!Number.isFinite(loss)) {
       throw new TrainingError(`the loss is ${loss} after step ${progress.step}: the weights have run away`);
     }
-    progress.loss = loss;
+    progress.loss = losses.at(-1) ?? null;
     append(progress.curve, { x: progress.step / progress.stepsPerEpoch, trainLoss: loss });
   }
 
