@@ -55,6 +55,7 @@ impl HostData {
     }
 
     /// The same bits seen as 32-bit words.
+    #[cfg(target_arch = "wasm32")]
     pub(crate) fn words(&self) -> &[u32] {
         match self {
             Self::F32(v) => bytemuck::cast_slice(v),
@@ -136,8 +137,8 @@ pub(crate) trait Backend: std::fmt::Debug {
     fn name(&self) -> &'static str;
     /// Memory for `elements` of `dtype`; its content is arbitrary until a kernel or an upload writes it.
     fn alloc(&self, op: &'static str, dtype: DType, elements: usize) -> Result<Storage>;
-    /// Fills a fresh storage.
-    fn upload(&self, op: &'static str, storage: &Storage, data: &HostData) -> Result<()>;
+    /// Fresh memory with these elements; `dtype` is one that the data fit.
+    fn upload(&self, op: &'static str, dtype: DType, data: HostData) -> Result<Storage>;
     /// Queues a kernel.
     fn run(&self, launch: &Launch<'_>) -> Result<()>;
     /// The `count` elements from `start`, once all queued work on them is done.

@@ -236,8 +236,7 @@ impl Engine {
         if !fits {
             return Err(Error::dtype(op, format!("these values cannot make a tensor of {dtype}")));
         }
-        let storage = self.0.backend.alloc(op, dtype, shape.elements())?;
-        self.0.backend.upload(op, &storage, &data)?;
+        let storage = self.0.backend.upload(op, dtype, data)?;
         Ok(Tensor::new(self.clone(), storage, Layout::contiguous(shape), dtype))
     }
 

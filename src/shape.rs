@@ -32,7 +32,7 @@ impl Shape {
         }
         let mut elements = 1usize;
         for &d in dims.iter().filter(|&&d| d != 0) {
-            elements = elements.checked_mul(d).filter(|&n| n <= MAX_ELEMENTS).ok_or_else(|| {
+            elements = elements.checked_mul(d).filter(|&n| u32::try_from(n).is_ok()).ok_or_else(|| {
                 Error::limit(
                     op,
                     format!("{dims:?} has more than {MAX_ELEMENTS} elements, the most a tensor holds"),

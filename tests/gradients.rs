@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use wgrad::{Approximate, CrossEntropy, Engine, Reduction, Result, Tensor};
 
 use cases::block_on;
-use cases::naive::{Array, View, gelu, relu, sigmoid, silu, signed, values};
+use cases::naive::{Array, View, gelu, relu, sigmoid, signed, silu, values};
 
 /// The step of a central difference: truncation and rounding are both near 1e-10 in float64.
 const STEP: f64 = 1e-6;
@@ -106,7 +106,11 @@ fn check(call: &Call, op: impl Fn(&[Tensor]) -> Result<Tensor>, twin: impl Fn(&[
         let twice = leaves[k].grad().expect("a gradient");
         assert_eq!(**twice.shape(), *leaf.shape, "the gradient's shape of leaf {k}");
         close(&format!("the gradient of leaf {k}"), once, &numeric);
-        close(&format!("twice the gradient of leaf {k}"), &read(&twice), &numeric.iter().map(|g| 2.0 * g).collect::<Vec<_>>());
+        close(
+            &format!("twice the gradient of leaf {k}"),
+            &read(&twice),
+            &numeric.iter().map(|g| 2.0 * g).collect::<Vec<_>>(),
+        );
     }
 }
 
@@ -190,13 +194,19 @@ fn pair(b_range: (f64, f64)) -> impl Strategy<Value = Call> {
     });
     let operands = shapes.prop_flat_map(|(a, b)| (viewed(a), viewed(b)));
     (operands, any::<u64>(), 0..10u8).prop_map(move |((a, b), seed, wants)| {
-        Call::default().with(a, seed, (-3.0, 3.0), wants != 0 && wants != 1).with(b, seed ^ 7, b_range, wants > 2 || wants == 1)
+        Call::default().with(a, seed, (-3.0, 3.0), wants != 0 && wants != 1).with(
+            b,
+            seed ^ 7,
+            b_range,
+            wants > 2 || wants == 1,
+        )
     })
 }
 
 /// One operand, maybe a view.
 fn single(ranks: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Call> {
-    (shape(ranks).prop_flat_map(viewed), any::<u64>()).prop_map(|(x, seed)| Call::default().with(x, seed, (-3.0, 3.0), true))
+    (shape(ranks).prop_flat_map(viewed), any::<u64>())
+        .prop_map(|(x, seed)| Call::default().with(x, seed, (-3.0, 3.0), true))
 }
 
 /// One operand whose last dimension is even.
@@ -205,7 +215,8 @@ fn packed() -> impl Strategy<Value = Call> {
         *s.last_mut().expect("a dimension") *= 2;
         s
     });
-    (even.prop_flat_map(viewed), any::<u64>()).prop_map(|(x, seed)| Call::default().with(x, seed, (-3.0, 3.0), true))
+    (even.prop_flat_map(viewed), any::<u64>())
+        .prop_map(|(x, seed)| Call::default().with(x, seed, (-3.0, 3.0), true))
 }
 
 /// The call again with one leaf as both operands: `x op x`.
@@ -422,8 +433,14 @@ fn kernels_without_the_tape_agree_with_it() {
         (Tensor::silu_mul_backward, Tensor::silu_mul),
         (Tensor::relu_mul_backward, Tensor::relu_mul),
         (Tensor::sigmoid_mul_backward, Tensor::sigmoid_mul),
-        (|dy, a, b| Tensor::gelu_mul_backward(dy, a, b, Approximate::None), |a, b| a.gelu_mul(b, Approximate::None)),
-        (|dy, a, b| Tensor::gelu_mul_backward(dy, a, b, Approximate::Tanh), |a, b| a.gelu_mul(b, Approximate::Tanh)),
+        (
+            |dy, a, b| Tensor::gelu_mul_backward(dy, a, b, Approximate::None),
+            |a, b| a.gelu_mul(b, Approximate::None),
+        ),
+        (
+            |dy, a, b| Tensor::gelu_mul_backward(dy, a, b, Approximate::Tanh),
+            |a, b| a.gelu_mul(b, Approximate::Tanh),
+        ),
     ];
     for (raw, taped) in gated {
         let (a, b) = (leaf(&[3, 5], 1), leaf(&[5], 2));

@@ -14,7 +14,7 @@ const minutes = 60_000;
 let folder;
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), "wgrad-page-"));
-  await build({ configFile, logLevel: "warn", build: { outDir: folder, emptyOutDir: true } });
+  await build({ configFile, logLevel: "error", build: { outDir: folder, emptyOutDir: true } });
 });
 after(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -280,8 +280,8 @@ test("every control has a name", () =>
   withPage("?device=cpu", {}, async (page) => {
     const nameless = await page.evaluate(() =>
       [...document.querySelectorAll("button, input, select, canvas, [role=img]")]
-        // A thumbnail's picture is part of its button.
-        .filter((control) => !control.matches("button canvas"))
+        // A thumbnail's picture is part of its button, a curve's of its chart.
+        .filter((control) => !control.matches("button canvas, [role=img] canvas"))
         .filter((control) => !control.ariaLabel && !control.labels?.length && !control.innerText?.trim())
         .map((control) => control.outerHTML),
     );

@@ -3,6 +3,7 @@
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::rc::Rc;
 
+use bytemuck::allocation::cast_vec;
 use half::f16;
 
 use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, disposed};
@@ -38,6 +39,13 @@ pub(crate) struct CpuBackend {
 }
 
 impl CpuBackend {
+    fn keep(&self, words: Vec<f32>, dtype: DType) -> Storage {
+        let elements = words.len();
+        self.counters.bytes.set(self.counters.bytes.get() + elements as u64 * 4);
+        let memory = CpuMemory { words: RefCell::new(words), counters: Rc::clone(&self.counters) };
+        Storage::new(Buffer::Cpu(memory), dtype, elements)
+    }
+
     fn check(&self, op: &'static str) -> Result<()> {
         if self.counters.disposed.get() { Err(disposed(op)) } else { Ok(()) }
     }
@@ -70,19 +78,20 @@ impl Backend for CpuBackend {
             )
         })?;
         words.resize(elements, 0.0);
-        self.counters.bytes.set(self.counters.bytes.get() + elements as u64 * 4);
-        let memory = CpuMemory { words: RefCell::new(words), counters: Rc::clone(&self.counters) };
-        Ok(Storage::new(Buffer::Cpu(memory), dtype, elements))
+        Ok(self.keep(words, dtype))
     }
 
-    fn upload(&self, op: &'static str, storage: &Storage, data: &HostData) -> Result<()> {
+    fn upload(&self, op: &'static str, dtype: DType, data: HostData) -> Result<Storage> {
         self.check(op)?;
-        let mut words = memory_of(storage).words.borrow_mut();
-        words.copy_from_slice(bytemuck::cast_slice(data.words()));
-        if storage.0.dtype == DType::F16 {
+        let mut words: Vec<f32> = match data {
+            HostData::F32(values) => values,
+            HostData::I32(values) => cast_vec(values),
+            HostData::U32(values) => cast_vec(values),
+        };
+        if dtype == DType::F16 {
             round_to_f16(&mut words);
         }
-        Ok(())
+        Ok(self.keep(words, dtype))
     }
 
     fn run(&self, launch: &Launch<'_>) -> Result<()> {

@@ -27,6 +27,9 @@ use recorder::{Recorder, gpu};
 /// Most workgroups along one dimension of a dispatch.
 const MAX_WORKGROUPS: u64 = 65_535;
 
+/// `GPUMapMode.READ`.
+const MAP_READ: u32 = 1;
+
 /// Bytes of the device's record of values out of range.
 const FAULTS_SIZE: u64 = 16;
 
@@ -227,8 +230,7 @@ impl Shared {
         }
         self.queue.submit([encoder.finish()]);
         let handle = staging.as_webgpu().expect("the only backend there is");
-        const READ: u32 = 1;
-        if let Err(error) = JsFuture::from(handle.map_async(READ)).await {
+        if let Err(error) = JsFuture::from(handle.map_async(MAP_READ)).await {
             self.check(op)?;
             // The loss may be told a moment after the map fails.
             JsFuture::from(js_sys::Promise::resolve(&JsValue::UNDEFINED)).await.ok();
@@ -290,13 +292,13 @@ impl Backend for WebGpuBackend {
         Ok(Storage::new(Buffer::Gpu(memory), dtype, elements))
     }
 
-    fn upload(&self, op: &'static str, storage: &Storage, data: &HostData) -> Result<()> {
-        self.0.check(op)?;
+    fn upload(&self, op: &'static str, dtype: DType, data: HostData) -> Result<Storage> {
+        let storage = self.alloc(op, dtype, data.len())?;
         if data.is_empty() {
-            return Ok(());
+            return Ok(storage);
         }
-        let write = |bytes: &[u8]| self.0.queue.write_buffer(&gpu(storage).buffer, 0, bytes);
-        match (data, storage.0.dtype, self.0.capabilities.f16) {
+        let write = |bytes: &[u8]| self.0.queue.write_buffer(&gpu(&storage).buffer, 0, bytes);
+        match (&data, dtype, self.0.capabilities.f16) {
             (HostData::F32(values), DType::F16, true) => {
                 let mut halves: Vec<f16> = values.iter().map(|&v| f16::from_f32(v)).collect();
                 halves.resize(halves.len().next_multiple_of(2), f16::ZERO);
@@ -308,7 +310,7 @@ impl Backend for WebGpuBackend {
             }
             _ => write(bytemuck::cast_slice(data.words())),
         }
-        Ok(())
+        Ok(storage)
     }
 
     fn run(&self, launch: &Launch<'_>) -> Result<()> {

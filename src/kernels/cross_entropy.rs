@@ -93,8 +93,8 @@ fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     for (row, x) in args.input("x").chunks_exact(n).enumerate().take(p.rows as usize) {
         let top = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let log = x.iter().map(|v| (v - top).exp()).sum::<f64>().ln();
-        let label = args.input("labels")[row];
-        let ignored = label == f64::from(p.ignore_index);
+        let label = args.input("labels")[row] as i64;
+        let ignored = label == i64::from(p.ignore_index);
         let s = f64::from(p.smoothing);
         let mean = x.iter().map(|v| top + log - v).sum::<f64>() / n as f64;
         let exact = if ignored { 0.0 } else { top + log - x[label as usize] };

@@ -64,12 +64,12 @@ fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let n = p.classes as usize;
     let mut dx = Vec::new();
     for (row, x) in args.input("x").chunks_exact(n).enumerate().take(p.rows as usize) {
-        let label = args.input("labels")[row];
+        let label = args.input("labels")[row] as i64;
         let log = args.input("row_max")[row] + args.input("log_sum")[row];
         let s = f64::from(p.smoothing);
         for (k, v) in x.iter().enumerate() {
-            let q = if label == k as f64 { 1.0 - s } else { 0.0 } + s / n as f64;
-            let ignored = label == f64::from(p.ignore_index);
+            let q = if label == k as i64 { 1.0 - s } else { 0.0 } + s / n as f64;
+            let ignored = label == i64::from(p.ignore_index);
             dx.push(if ignored { 0.0 } else { args.input("dy")[row] * ((v - log).exp() - q) });
         }
     }

@@ -15,7 +15,7 @@ const OP: &str = "layerNorm";
 /// How a tensor falls into rows.
 #[derive(Clone, Copy)]
 struct Rows {
-    rows: usize,
+    count: usize,
     cols: usize,
     /// The normalised dimensions.
     normalized: Shape,
@@ -36,12 +36,12 @@ impl Rows {
             ));
         };
         let normalized = Shape::from_checked(normalized);
-        let rows = x.shape()[..lead].iter().product();
-        Ok(Self { rows, cols: normalized.elements(), normalized })
+        let count = x.shape()[..lead].iter().product();
+        Ok(Self { count, cols: normalized.elements(), normalized })
     }
 
     fn is_empty(self) -> bool {
-        self.rows == 0 || self.cols == 0
+        self.count == 0 || self.cols == 0
     }
 
     /// The same for tensors that must match it.
@@ -77,11 +77,11 @@ fn forward(
     eps: f32,
 ) -> Result<[Tensor; 3]> {
     let engine = x.engine();
-    let statistic = || engine.empty(OP, Shape::from_checked(&[r.rows]), DType::F32);
+    let statistic = || engine.empty(OP, Shape::from_checked(&[r.count]), DType::F32);
     let (y, mean, rstd) = (engine.empty(OP, *x.shape(), x.dtype())?, statistic()?, statistic()?);
     if !r.is_empty() {
         let params = layer_norm::Params {
-            rows: r.rows as u32,
+            rows: r.count as u32,
             cols: r.cols as u32,
             eps,
             inverse_cols: 1.0 / r.cols as f32,
@@ -115,9 +115,9 @@ fn backward(s: &Saved<'_>, r: Rows, wants: [bool; 3]) -> Result<[Option<Tensor>;
             when(wants_b, r.normalized)?,
         ]);
     }
-    let (rows, cols, x_type) = (r.rows as u32, r.cols as u32, s.x.dtype());
+    let (rows, cols, x_type) = (r.count as u32, r.cols as u32, s.x.dtype());
     let dx = wants_x.then(|| engine.empty(OP, *s.x.shape(), x_type)).transpose()?;
-    let shift = wants_w.then(|| engine.empty(OP, Shape::from_checked(&[r.rows]), DType::F32)).transpose()?;
+    let shift = wants_w.then(|| engine.empty(OP, Shape::from_checked(&[r.count]), DType::F32)).transpose()?;
     if wants_x || wants_w {
         let params =
             layer_norm_backward::Params { rows, cols, inverse_cols: 1.0 / r.cols as f32, padding: 0 };
@@ -128,7 +128,7 @@ fn backward(s: &Saved<'_>, r: Rows, wants: [bool; 3]) -> Result<[Option<Tensor>;
     }
     let (mut dw, mut db) = (None, None);
     if wants_w || wants_b {
-        let groups = r.rows.div_ceil(layer_norm_params::ROWS_PER_GROUP);
+        let groups = r.count.div_ceil(layer_norm_params::ROWS_PER_GROUP);
         let partials = |wanted: bool| {
             wanted.then(|| engine.empty(OP, Shape::from_checked(&[groups, r.cols]), DType::F32)).transpose()
         };
@@ -225,8 +225,8 @@ impl Tensor {
         }
         for (name, t) in [("mean", mean), ("rstd", rstd)] {
             x.same_engine(OP, t)?;
-            if t.dtype() != DType::F32 || t.shape().elements() != r.rows {
-                let right = format!("it must be f32 with one element for each of the {} rows", r.rows);
+            if t.dtype() != DType::F32 || t.shape().elements() != r.count {
+                let right = format!("it must be f32 with one element for each of the {} rows", r.count);
                 return Err(Error::shape(
                     OP,
                     format!("{name} is {} of shape {}; {right}", t.dtype(), t.shape()),

@@ -157,7 +157,7 @@ impl Tensor {
         let clamp = |v: isize| if v < 0 { v + size } else { v }.clamp(0, size);
         let (start, end) = (clamp(start), clamp(end));
         let count = ((end - start).max(0) as usize).div_ceil(step as usize);
-        self.sliced("slice", dim, start as usize, count, step)
+        Ok(self.sliced("slice", dim, start as usize, count, step))
     }
 
     /// `length` elements of `dim` from `start`, as a view; `start` counts from the end when negative.
@@ -179,17 +179,17 @@ impl Tensor {
                 format!("start {start} and length {length} leave dimension {dim}, which has size {size}"),
             ));
         };
-        self.sliced("narrow", dim, first, length, 1)
+        Ok(self.sliced("narrow", dim, first, length, 1))
     }
 
-    fn sliced(&self, op: &'static str, dim: usize, start: usize, count: usize, step: isize) -> Result<Self> {
+    fn sliced(&self, op: &'static str, dim: usize, start: usize, count: usize, step: isize) -> Self {
         let from = *self.shape();
         let view = self.view(self.layout().slice(dim, start, count, step));
-        Ok(view.recorded(op, &[Some(self)], &[], move |g| {
+        view.recorded(op, &[Some(self)], &[], move |g| {
             let zeros = full(g.dy().engine(), op, from, 0.0, g.dy().dtype())?;
             copy_into(g.dy(), &zeros, &zeros.layout().slice(dim, start, count, step))?;
             Ok(vec![Some(zeros)])
-        }))
+        })
     }
 
     /// A dimension of size 1 inserted before `dim`.
@@ -259,7 +259,7 @@ fn inferred(from: &Shape, dims: &[isize]) -> Result<Shape> {
     }
     let known = Shape::new("reshape", &sizes)?.elements();
     if let Some(k) = open {
-        if known == 0 || from.elements() % known != 0 {
+        if known == 0 || !from.elements().is_multiple_of(known) {
             return Err(unfit("no whole number fits -1"));
         }
         sizes[k] = from.elements() / known;

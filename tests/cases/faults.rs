@@ -492,6 +492,7 @@ pub async fn too_many_elements(engine: Engine) {
 }
 
 /// Calls a macro with the name of every fault.
+#[allow(unused_macros, reason = "not every test crate looks at the faults")]
 macro_rules! each_fault {
     ($macro:ident) => {
         $macro! {
@@ -501,4 +502,5 @@ macro_rules! each_fault {
         }
     };
 }
+#[allow(unused_imports, reason = "as above")]
 pub(crate) use each_fault;

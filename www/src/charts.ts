@@ -12,7 +12,7 @@ function line(color: string, options: Partial<uPlot.Series> = {}): uPlot.Series 
   return { stroke: () => themeValue(color), width: 2, spanGaps: true, points: { show: false }, ...options };
 }
 
-const marker: Partial<uPlot.Series> = { points: { show: true, size: 5, fill: () => themeValue("--paper") } };
+const marker: Partial<uPlot.Series> = { points: { size: 5, fill: () => themeValue("--paper") } };
 
 function axis(options: Partial<uPlot.Axis> = {}): uPlot.Axis {
   return {
@@ -73,7 +73,7 @@ export class Charts {
       line("--accent", marker),
     ]);
     // The first steps climb from a tenth; after that the last few per cent are what counts.
-    const accuracyRange: uPlot.Scale.Range = (_, __, highest) => (highest > 0.75 ? [0.7, 1] : [0, 1]);
+    const accuracyRange: uPlot.Scale.Range = (_, __, highest) => (highest > 0.85 ? [0.8, 1] : [0, 1]);
     const percent: Partial<uPlot.Axis> = {
       values: (_, ticks) => ticks.map((tick) => `${Math.round(tick * 100)} %`),
     };

@@ -46,11 +46,9 @@ export function showProgress(progress: Progress): void {
   write("epoch", `${Math.floor(step / stepsPerEpoch)} / ${goalEpochs}`);
   write("step", step.toLocaleString("en"));
   write("seconds", seconds(progress.seconds), progress.seconds);
-  write(
-    "speed",
-    imagesPerSecond === null ? "–" : Math.round(imagesPerSecond).toLocaleString("en"),
-    imagesPerSecond,
-  );
+  const rate =
+    imagesPerSecond === null ? "–" : `${Math.round(imagesPerSecond).toLocaleString("en")} images/s`;
+  write("speed", rate, imagesPerSecond);
   write("loss", loss === null ? "–" : loss.toFixed(3), loss);
 }
 

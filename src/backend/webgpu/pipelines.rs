@@ -12,7 +12,7 @@ use crate::wgsl::Dialect;
 #[derive(Debug)]
 pub(super) struct Pipeline {
     pub id: usize,
-    pub pipeline: wgpu::ComputePipeline,
+    pub compute: wgpu::ComputePipeline,
     pub layout: wgpu::BindGroupLayout,
     /// The numbers of the storage bindings that this variant has, in order.
     pub bindings: Vec<u32>,
@@ -82,7 +82,7 @@ pub(super) fn create(
         bind_group_layouts: &[Some(&layout)],
         immediate_size: 0,
     });
-    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+    let compute = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label,
         layout: Some(&whole),
         module: &module,
@@ -92,7 +92,7 @@ pub(super) fn create(
     });
     Ok(Pipeline {
         id,
-        pipeline,
+        compute,
         layout,
         bindings,
         params: (params, kernel.params_size.next_multiple_of(16) as u64),

@@ -85,7 +85,7 @@ impl Recorder {
                     .entry((op.pipeline.id, ids))
                     .or_insert_with(|| bind(device, &op.pipeline, &op.storages, uniforms, faults));
                 if current != op.pipeline.id {
-                    pass.set_pipeline(&op.pipeline.pipeline);
+                    pass.set_pipeline(&op.pipeline.compute);
                     current = op.pipeline.id;
                 }
                 pass.set_bind_group(0, &*group, &[op.offset]);
