@@ -181,8 +181,9 @@ export class Tensor {
    */
   async data(options?: { raw?: boolean }): Promise<HostArray> {
     checkOptions("data", options, ["raw"]);
+    const handle = this.#live("data");
     const bits = booleanOption("data", "raw", options?.raw, false) && this.dtype === "f16";
-    const values = (await raw.data(this.#live("data"))) as HostArray;
+    const values = (await raw.data(handle)) as HostArray;
     return bits && values instanceof Float32Array ? halfBits(values) : values;
   }
 

@@ -157,8 +157,8 @@ impl Engine {
     ///
     /// # Errors
     /// `DisposedError`, `DeviceLostError`, or the first fault of the queued work.
-    pub async fn sync(&self) -> Result<()> {
-        self.0.backend.sync().await
+    pub fn sync(&self) -> impl Future<Output = Result<()>> + use<> {
+        self.0.backend.sync()
     }
 
     /// Gives the device's memory back; every later call on the engine or its tensors is a `DisposedError`.

@@ -173,14 +173,17 @@ impl Tensor {
         self.engine.no_grad(|| autograd::backward(variable, upstream, retain))
     }
 
-    /// The elements in row-major order, once the device has computed them.
+    /// The elements in row-major order, once the device has computed them. They are those of the moment of the call,
+    /// whatever happens to the tensor before they arrive.
     ///
     /// # Errors
     /// `DisposedError`, `DeviceLostError`, `IndexError` for an index that an earlier call found out of range.
-    pub async fn data(&self) -> Result<HostData> {
-        let dense = self.engine.no_grad(|| ops::shape::contiguous("data", self))?;
-        let start = dense.layout.offset();
-        self.engine.backend().read("data", &dense.storage, start, dense.shape().elements()).await
+    pub fn data(&self) -> impl Future<Output = Result<HostData>> + use<> {
+        let started = self.engine.no_grad(|| ops::shape::contiguous("data", self)).map(|dense| {
+            let (start, count) = (dense.layout.offset(), dense.shape().elements());
+            self.engine.backend().read("data", &dense.storage, start, count)
+        });
+        async move { started?.await }
     }
 
     /// Fails when `other` lives on another engine.

@@ -228,7 +228,7 @@ describe("training on the CPU", () => {
 
   test("hands that it has not seen are a second figure", async () => {
     const shuffled = await figure(page, "accuracy-shuffled");
-    await page.getByRole("radio", { name: "Other writers" }).check({ force: true });
+    await page.getByRole("radio", { name: "Other writers" }).check();
     await untilStatus(page, "Ready");
     assert.equal(await step(page), 0, "a network that trained on these digits does not count");
     await train(page);
@@ -367,6 +367,24 @@ describe("errors stand on the page", () => {
       assert.match(await text(page, "alert"), /15 bytes/);
     });
   });
+
+  test("weights that run away", () =>
+    withPage("?device=cpu", {}, async (page) => {
+      // No rate on offer goes wrong by itself.
+      await page
+        .locator("#rate option")
+        .last()
+        .evaluate((option) => (option.value = "1e30"));
+      await page.locator("#rate").selectOption("1e30");
+      await page.locator("#start").click();
+      await page.getByRole("alert").getByText("TrainingError").waitFor();
+      assert.equal(await text(page, "status"), "Stopped by an error.");
+      await page.getByLabel("Learning rate").selectOption("0.001");
+      await page.getByRole("button", { name: "Reset the network" }).click();
+      await untilStatus(page, "Ready");
+      await train(page);
+      assert.ok((await figure(page, "accuracy-shuffled")) >= 0.97);
+    }));
 
   test("something nobody expected", () =>
     withPage("?device=cpu", {}, async (page) => {

@@ -17,9 +17,10 @@ macro_rules! files {
         fn every_file_has_a_test() {
             let tested = [$(stringify!($name)),*];
             assert_eq!(cases::FILES.iter().map(|f| f.name).collect::<Vec<_>>(), tested);
-            let there = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data")).expect("the folder of cases");
-            let there = there.filter(|e| e.as_ref().is_ok_and(|e| e.path().extension().is_some_and(|x| x == "json")));
-            assert_eq!(there.count(), tested.len());
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
+            let entries = std::fs::read_dir(folder).expect("the folder of cases");
+            let paths = entries.map(|e| e.expect("a readable entry").path());
+            assert_eq!(paths.filter(|p| p.extension().is_some_and(|x| x == "json")).count(), tested.len());
         }
     };
 }

@@ -1,4 +1,5 @@
-//! The same in a browser: the reference cases, the faults and every kernel, on the CPU engine in wasm and on WebGPU.
+//! The same in a browser: the reference cases, the faults and every kernel, on the CPU engine in wasm and on
+//! WebGPU.
 //!
 //! Without an adapter the WebGPU tests fail; they do not skip.
 #![cfg(target_arch = "wasm32")]
@@ -80,7 +81,7 @@ macro_rules! fault_tests {
 /// One body for both devices: `engine` is what the module calls so.
 macro_rules! tests {
     () => {
-        use super::{ALL, FILES, File, check_kernels, console_log, faults, wasm_bindgen_test};
+        use super::{FILES, File, check_kernels, console_log, faults, wasm_bindgen_test};
 
         files!(binary, f16, gated, graph, loss, matmul, norm, optimizer, reduction);
 
@@ -102,7 +103,7 @@ mod on_cpu {
 
 mod on_webgpu {
     use super::webgpu as engine;
-    use wgrad::kernels::Strategy;
+    use wgrad::kernels::{ALL, Strategy};
     use wgrad::wgsl::Scalar;
 
     tests!();
@@ -130,7 +131,7 @@ mod on_webgpu {
             }
         }
         console_log!(
-            "variants   webgpu: {compiled} compiled, {without_f16} need shader-f16, {without_subgroups} need subgroups"
+            "variants   webgpu: {compiled} compiled; {without_f16} need shader-f16, {without_subgroups} subgroups"
         );
         assert!(failures.is_empty(), "{} variants failed:\n{}", failures.len(), failures.join("\n"));
         assert!(compiled > 100, "only {compiled} variants were compiled");

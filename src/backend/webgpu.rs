@@ -45,6 +45,14 @@ struct State {
     flush_planned: Cell<bool>,
 }
 
+/// A copy on its way to the host.
+struct Copied {
+    staging: wgpu::Buffer,
+    /// Words asked for; the record of faults follows them where `faults` is set.
+    words: usize,
+    faults: bool,
+}
+
 #[derive(Debug)]
 struct Shared {
     handle: JsValue,
@@ -165,8 +173,17 @@ impl Shared {
         }
     }
 
+    /// Memory for a tensor; `idle` where the host will write it.
+    fn alloc(&self, op: &'static str, dtype: DType, elements: usize, idle: bool) -> Result<Storage> {
+        self.check(op)?;
+        // Whole vec4s, so that kernels may read and write past the last element.
+        let bytes = (elements as u64 * self.scalar(dtype).bytes() as u64).next_multiple_of(16).max(16);
+        Ok(Storage::new(Buffer::Gpu(self.pool.alloc(op, bytes, idle)?), dtype, elements))
+    }
+
     fn flush(&self) {
         self.recorder.borrow_mut().flush(&self.device, &self.queue, &self.faults);
+        self.pool.settle();
     }
 
     /// Flushes at the end of the running JavaScript task, unless something does before.
@@ -206,14 +223,10 @@ impl Shared {
         found.unwrap_or(Strategy::Elementwise)
     }
 
-    /// Copies `bytes` from `start` of a buffer to the host, with the record of faults behind them.
-    async fn download(
-        self: Rc<Self>,
-        op: &'static str,
-        source: wgpu::Buffer,
-        start: u64,
-        bytes: u64,
-    ) -> Result<Vec<u32>> {
+    /// Hands over what is queued and then a copy of `bytes` from `start` of a buffer, with the record of faults behind
+    /// them. What the caller does next comes later in the queue and is not seen.
+    fn copy_out(&self, source: &wgpu::Buffer, start: u64, bytes: u64) -> Copied {
+        self.flush();
         let faults = self.state.faults_pending.replace(false);
         let size = bytes + if faults { FAULTS_SIZE } else { 0 };
         let staging = self.device.create_buffer(&wgpu::BufferDescriptor {
@@ -223,41 +236,55 @@ impl Shared {
             mapped_at_creation: false,
         });
         let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        encoder.copy_buffer_to_buffer(&source, start, &staging, 0, bytes);
+        if bytes > 0 {
+            encoder.copy_buffer_to_buffer(source, start, &staging, 0, bytes);
+        }
         if faults {
             encoder.copy_buffer_to_buffer(&self.faults, 0, &staging, bytes, FAULTS_SIZE);
             encoder.clear_buffer(&self.faults, 0, None);
         }
         self.queue.submit([encoder.finish()]);
-        let handle = staging.as_webgpu().expect("the only backend there is");
+        Copied { staging, words: (bytes / 4) as usize, faults }
+    }
+
+    /// Waits for a copy and takes its words.
+    async fn arrive(&self, op: &'static str, copied: Copied) -> Result<Vec<u32>> {
+        let handle = copied.staging.as_webgpu().expect("the only backend there is");
         if let Err(error) = JsFuture::from(handle.map_async(MAP_READ)).await {
-            self.check(op)?;
-            // The loss may be told a moment after the map fails.
-            JsFuture::from(js_sys::Promise::resolve(&JsValue::UNDEFINED)).await.ok();
-            self.check(op)?;
-            return Err(self
-                .take_fault()
-                .unwrap_or_else(|| Error::new(ErrorKind::Kernel, op, message(&error))));
+            return Err(self.why_no_map(op, &error).await);
         }
         let range = handle.get_mapped_range().map_err(|e| Error::new(ErrorKind::Kernel, op, message(&e)))?;
+        let count = copied.words + if copied.faults { FAULTS_SIZE as usize / 4 } else { 0 };
         let mut words: Vec<u32> = Vec::new();
-        words.try_reserve_exact((size / 4) as usize).map_err(|_| {
-            Error::limit(op, format!("no memory for a copy of {size} bytes; free tensors first"))
+        words.try_reserve_exact(count).map_err(|_| {
+            Error::limit(op, format!("no memory for a copy of {count} words; free tensors first"))
         })?;
-        words.resize((size / 4) as usize, 0);
-        js_sys::Uint32Array::new(&range).subarray(0, (size / 4) as u32).copy_to(&mut words);
+        words.resize(count, 0);
+        js_sys::Uint32Array::new(&range).subarray(0, count as u32).copy_to(&mut words);
         handle.unmap();
-        staging.destroy();
+        copied.staging.destroy();
         if let Some(error) = self.take_fault() {
             return Err(error);
         }
-        if faults {
-            let record = words.split_off((bytes / 4) as usize);
+        if copied.faults {
+            let record = words.split_off(copied.words);
             if record[0] > 0 {
                 return Err(crate::kernels::fault(record[1] as usize, record[2] as usize, record[3] as i32));
             }
         }
         Ok(words)
+    }
+
+    /// Why a staging buffer could not be mapped: mostly because the device is gone, which may be told a moment later.
+    async fn why_no_map(&self, op: &'static str, error: &JsValue) -> Error {
+        const TURNS: usize = 8;
+        for _ in 0..TURNS {
+            if let Err(known) = self.check(op) {
+                return known;
+            }
+            JsFuture::from(js_sys::Promise::resolve(&JsValue::UNDEFINED)).await.ok();
+        }
+        self.take_fault().unwrap_or_else(|| Error::new(ErrorKind::Kernel, op, message(error)))
     }
 
     fn take_fault(&self) -> Option<Error> {
@@ -285,15 +312,11 @@ impl Backend for WebGpuBackend {
     }
 
     fn alloc(&self, op: &'static str, dtype: DType, elements: usize) -> Result<Storage> {
-        self.0.check(op)?;
-        // Whole vec4s, so that kernels may read and write past the last element.
-        let bytes = (elements * self.0.scalar(dtype).bytes()).next_multiple_of(16).max(16);
-        let memory = self.0.pool.alloc(op, bytes as u64)?;
-        Ok(Storage::new(Buffer::Gpu(memory), dtype, elements))
+        self.0.alloc(op, dtype, elements, false)
     }
 
     fn upload(&self, op: &'static str, dtype: DType, data: HostData) -> Result<Storage> {
-        let storage = self.alloc(op, dtype, data.len())?;
+        let storage = self.0.alloc(op, dtype, data.len(), true)?;
         if data.is_empty() {
             return Ok(storage);
         }
@@ -323,11 +346,11 @@ impl Backend for WebGpuBackend {
         };
         let pipeline = shared.pipelines.get(&shared.device, kernel, variant)?;
         let workgroups = (kernel.workgroups)(launch.params, launch.flags, variant.strategy);
-        let storages = launch.buffers.iter().flatten().map(|&s| s.clone()).collect();
+        let buffers = launch.buffers.iter().flatten().map(|&s| Rc::clone(gpu(s))).collect();
         if kernel.bindings.last().is_some_and(|b| b.element == Element::Faults) {
             shared.state.faults_pending.set(true);
         }
-        let full = shared.recorder.borrow_mut().push(pipeline, storages, launch.params, fold(workgroups));
+        let full = shared.recorder.borrow_mut().push(pipeline, buffers, launch.params, fold(workgroups));
         if full {
             shared.flush();
         } else {
@@ -343,19 +366,16 @@ impl Backend for WebGpuBackend {
         start: usize,
         count: usize,
     ) -> LocalFuture<Result<HostData>> {
-        let (shared, storage) = (Rc::clone(&self.0), storage.clone());
-        // Flushed now, not when the future is first polled: what the caller does next must not be seen.
-        let ready = shared.check(op).map(|()| shared.flush());
+        let shared = Rc::clone(&self.0);
+        let (dtype, scalar) = (storage.0.dtype, shared.scalar(storage.0.dtype));
+        let from = start * scalar.bytes();
+        // Copies are of whole words: an odd f16 takes its neighbour along.
+        let first = from / 4 * 4;
+        let bytes = (from + count * scalar.bytes() - first).next_multiple_of(4);
+        let copied =
+            shared.check(op).map(|()| shared.copy_out(&gpu(storage).buffer, first as u64, bytes as u64));
         Box::pin(async move {
-            ready?;
-            let dtype = storage.0.dtype;
-            let scalar = shared.scalar(dtype);
-            let from = start * scalar.bytes();
-            // Copies are of whole words: an odd f16 takes its neighbour along.
-            let first = from / 4 * 4;
-            let bytes = (from + count * scalar.bytes() - first).next_multiple_of(4);
-            let source = gpu(&storage).buffer.clone();
-            let words = shared.download(op, source, first as u64, bytes as u64).await?;
+            let words = shared.arrive(op, copied?).await?;
             if scalar == Scalar::F16 {
                 let halves: &[f16] = &bytemuck::cast_slice(&words)[(from - first) / 2..][..count];
                 return Ok(HostData::F32(halves.iter().map(|h| h.to_f32()).collect()));
@@ -372,12 +392,8 @@ impl Backend for WebGpuBackend {
 
     fn sync(&self) -> LocalFuture<Result<()>> {
         let shared = Rc::clone(&self.0);
-        Box::pin(async move {
-            shared.check("sync")?;
-            shared.flush();
-            let faults = shared.faults.clone();
-            shared.download("sync", faults, 0, 4).await.map(|_| ())
-        })
+        let copied = shared.check("sync").map(|()| shared.copy_out(&shared.faults, 0, 0));
+        Box::pin(async move { shared.arrive("sync", copied?).await.map(|_| ()) })
     }
 
     fn memory(&self) -> Memory {

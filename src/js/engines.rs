@@ -1,6 +1,8 @@
 //! Engines.
 
+use js_sys::Promise;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
+use wasm_bindgen_futures::future_to_promise;
 
 use super::{ENGINES, Thrown, engine, throw, thrown};
 use crate::Engine;
@@ -55,11 +57,11 @@ pub fn flush(handle: u32) -> Thrown<()> {
     thrown(engine(handle).and_then(|e| e.flush()))
 }
 
-/// Resolves when queued work is done.
+/// A promise that resolves when the work queued until now is done.
 #[wasm_bindgen(js_name = sync)]
-pub async fn sync(handle: u32) -> Thrown<()> {
-    let engine = thrown(engine(handle))?;
-    thrown(engine.sync().await)
+pub fn sync(handle: u32) -> Thrown<Promise> {
+    let done = thrown(engine(handle))?.sync();
+    Ok(future_to_promise(async move { thrown(done.await).map(|()| JsValue::UNDEFINED) }))
 }
 
 /// Gives the device's memory back and forgets the engine.

@@ -1,7 +1,8 @@
 //! Making, reading and differentiating tensors.
 
-use js_sys::{Float32Array, Int32Array, Uint32Array};
-use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
+use js_sys::{Float32Array, Int32Array, Promise, Uint8Array, Uint32Array};
+use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen_futures::future_to_promise;
 
 use super::{TENSORS, Thrown, engine, keep, optional, sizes, tensor, thrown};
 use crate::error::{Error, Result};
@@ -126,17 +127,20 @@ pub fn backward(handle: u32, upstream: u32, retain: bool) -> Thrown<()> {
     thrown((|| tensor(handle)?.backward(optional(upstream)?.as_ref(), retain))())
 }
 
-/// The elements as a fresh typed array.
+/// A promise of the elements in a fresh typed array. Reading starts at once: the handle may be freed while it is on.
 #[wasm_bindgen(js_name = data)]
-pub async fn data(handle: u32) -> Thrown<JsValue> {
+pub fn data(handle: u32) -> Thrown<Promise> {
     let tensor: Tensor = thrown(tensor(handle))?;
     let boolean = tensor.dtype() == DType::Bool;
-    Ok(match thrown(tensor.data().await)? {
-        HostData::F32(v) => Float32Array::from(v.as_slice()).into(),
-        HostData::I32(v) => Int32Array::from(v.as_slice()).into(),
-        HostData::U32(v) if boolean => {
-            js_sys::Uint8Array::from(v.iter().map(|&x| x as u8).collect::<Vec<_>>().as_slice()).into()
-        }
-        HostData::U32(v) => Uint32Array::from(v.as_slice()).into(),
-    })
+    let elements = tensor.data();
+    Ok(future_to_promise(async move {
+        Ok(match thrown(elements.await)? {
+            HostData::F32(v) => Float32Array::from(v.as_slice()).into(),
+            HostData::I32(v) => Int32Array::from(v.as_slice()).into(),
+            HostData::U32(v) if boolean => {
+                Uint8Array::from(v.iter().map(|&x| x as u8).collect::<Vec<_>>().as_slice()).into()
+            }
+            HostData::U32(v) => Uint32Array::from(v.as_slice()).into(),
+        })
+    }))
 }

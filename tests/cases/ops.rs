@@ -9,7 +9,7 @@ use wgrad::{Approximate, CrossEntropy, Reduction, Result, Tensor};
 
 use super::format::{Case, word};
 
-/// The attributes of a call. Every one must be looked at: an option that a call ignores is a fault of the table.
+/// The attributes of a call. Every one must be looked at: one that a call ignores is a fault of the table.
 pub struct Attributes<'a> {
     all: &'a Map<String, Value>,
     seen: RefCell<BTreeSet<&'a str>>,

@@ -144,7 +144,7 @@ impl Runner<'_> {
         match error {
             None => self.problems.push(format!("did not fail, expected {code}")),
             Some(e) if e.kind().code() != code => {
-                self.problems.push(format!("{}, expected {code}: {e}", e.kind().code()))
+                self.problems.push(format!("{}, expected {code}: {e}", e.kind().code()));
             }
             Some(_) => {}
         }

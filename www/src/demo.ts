@@ -122,7 +122,7 @@ export class Demo {
 
   fail(fault: Fault): void {
     view.showFault(fault, this.remedy);
-    view.showStatus("Stopped by an error.");
+    if (!this.trainer?.running) view.showStatus("Stopped by an error.");
     showControls(this.trainer, false);
   }
 
@@ -149,7 +149,7 @@ export class Demo {
     const name = chosenSplit();
     this.split = splitDigits(this.digits, name);
     view.write("key-this", view.splitWords[name]);
-    view.write("key-other", `${view.splitWords[otherSplit(name)]}, last run`);
+    view.write("key-other", view.splitWords[otherSplit(name)]);
     this.wall.show(this.split.test, null);
     this.showSamples();
   }

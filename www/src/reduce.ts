@@ -5,8 +5,8 @@ import type { Point, Stroke } from "./stroke";
 
 const side = 32;
 const block = 4;
-/** The data set's digits fill the height of the bitmap and about this much of its width. */
-const box = { width: 21, height: side };
+/** The data set's digits fill the height of the bitmap and somewhat more than this of its width. */
+const box = { width: 18, height: side };
 /** They also carry about the same ink, whatever pen wrote them: 4.9 of 16 on average. */
 const inkTarget = Math.round((4.9 / 16) * side * side);
 const radius = { thinnest: 1.6, first: 2.3, thickest: 4.4 };

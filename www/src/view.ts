@@ -46,8 +46,7 @@ export function showProgress(progress: Progress): void {
   write("epoch", `${Math.floor(step / stepsPerEpoch)} / ${goalEpochs}`);
   write("step", step.toLocaleString("en"));
   write("seconds", seconds(progress.seconds), progress.seconds);
-  const rate =
-    imagesPerSecond === null ? "–" : `${Math.round(imagesPerSecond).toLocaleString("en")} images/s`;
+  const rate = imagesPerSecond === null ? "–" : Math.round(imagesPerSecond).toLocaleString("en");
   write("speed", rate, imagesPerSecond);
   write("loss", loss === null ? "–" : loss.toFixed(3), loss);
 }
@@ -129,6 +128,7 @@ export function makeBars(): void {
 export function showAnswer(probabilities: number[] | null, trained: boolean): void {
   const best = probabilities ? probabilities.indexOf(Math.max(...probabilities)) : null;
   write("answer", best === null ? "–" : String(best));
+  element("answer", HTMLElement).classList.toggle("none", best === null);
   const certain = probabilities && best !== null ? `${percent(probabilities[best] ?? 0)} sure` : "";
   write(
     "answer-note",

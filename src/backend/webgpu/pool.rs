@@ -1,4 +1,8 @@
-//! Buffers by size class, used again in queue order: what a finished tensor held serves the next one.
+//! Buffers by size class, used again in queue order: what a finished tensor held serves the next one, at once.
+//!
+//! A buffer can be free while noted calls still use it: whatever is noted later runs later. Two things must not happen to such a
+//! buffer: the host writing into it (that would overtake the calls), and its destruction. Who holds a buffer tells: one that only
+//! the pool holds is idle.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -6,11 +10,11 @@ use std::rc::Rc;
 
 use crate::error::{Error, Result};
 
-/// Bytes of free buffers that are kept.
+/// Bytes of free buffers that are always kept.
 const KEEP: u64 = 256 << 20;
 
 /// A buffer with a number that no other buffer of the engine ever has.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct PooledBuffer {
     pub buffer: wgpu::Buffer,
     pub id: u64,
@@ -22,10 +26,14 @@ pub(crate) struct PooledBuffer {
 pub(crate) struct Pool {
     device: wgpu::Device,
     max_size: u64,
-    free: RefCell<HashMap<u64, Vec<PooledBuffer>>>,
+    free: RefCell<HashMap<u64, Vec<Rc<PooledBuffer>>>>,
+    /// Surplus that noted calls still use.
+    doomed: RefCell<Vec<Rc<PooledBuffer>>>,
     free_bytes: Cell<u64>,
     allocated: Cell<u64>,
     used: Cell<u64>,
+    /// The most bytes in use lately: as much may lie free, since a loop will want it again.
+    peak: Cell<u64>,
     next: Cell<u64>,
 }
 
@@ -35,9 +43,11 @@ impl Pool {
             device,
             max_size,
             free: RefCell::default(),
+            doomed: RefCell::default(),
             free_bytes: Cell::new(0),
             allocated: Cell::new(0),
             used: Cell::new(0),
+            peak: Cell::new(0),
             next: Cell::new(0),
         }
     }
@@ -49,8 +59,8 @@ impl Pool {
         bytes.max(256).next_multiple_of(step).min(self.max_size)
     }
 
-    /// A buffer of at least `bytes`; its content is arbitrary.
-    pub fn alloc(self: &Rc<Self>, op: &'static str, bytes: u64) -> Result<GpuMemory> {
+    /// A buffer of at least `bytes`; its content is arbitrary. The host may write into it only if it was asked for `idle`.
+    pub fn alloc(self: &Rc<Self>, op: &'static str, bytes: u64, idle: bool) -> Result<GpuMemory> {
         if bytes > self.max_size {
             return Err(Error::limit(
                 op,
@@ -61,7 +71,13 @@ impl Pool {
             ));
         }
         let size = self.class(bytes);
-        let reused = self.free.borrow_mut().get_mut(&size).and_then(Vec::pop);
+        let reused = self.free.borrow_mut().get_mut(&size).and_then(|list| {
+            if !idle {
+                return list.pop();
+            }
+            let place = list.iter().position(|b| Rc::strong_count(b) == 1)?;
+            Some(list.swap_remove(place))
+        });
         let buffer = if let Some(buffer) = reused {
             self.free_bytes.set(self.free_bytes.get() - size);
             buffer
@@ -71,28 +87,41 @@ impl Pool {
             let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
             self.allocated.set(self.allocated.get() + size);
             let id = self.next.replace(self.next.get() + 1);
-            PooledBuffer { buffer: self.device.create_buffer(&descriptor), id, size }
+            Rc::new(PooledBuffer { buffer: self.device.create_buffer(&descriptor), id, size })
         };
         self.used.set(self.used.get() + bytes);
+        self.peak.set(self.peak.get().max(self.used.get()));
         Ok(GpuMemory { buffer, bytes, pool: Rc::clone(self) })
     }
 
-    fn give_back(&self, buffer: &PooledBuffer, bytes: u64) {
+    fn give_back(&self, buffer: &Rc<PooledBuffer>, bytes: u64) {
         self.used.set(self.used.get() - bytes);
-        if self.free_bytes.get() + buffer.size > KEEP {
-            self.allocated.set(self.allocated.get() - buffer.size);
-            buffer.buffer.destroy();
+        if self.free_bytes.get() + buffer.size > KEEP.max(self.peak.get()) {
+            self.doomed.borrow_mut().push(Rc::clone(buffer));
             return;
         }
         self.free_bytes.set(self.free_bytes.get() + buffer.size);
-        self.free.borrow_mut().entry(buffer.size).or_default().push(buffer.clone());
+        self.free.borrow_mut().entry(buffer.size).or_default().push(Rc::clone(buffer));
+    }
+
+    /// After the noted calls were handed over: destroys the surplus, and lets the peak come down slowly.
+    pub fn settle(&self) {
+        for buffer in self.doomed.take() {
+            self.destroy(&buffer);
+        }
+        let peak = self.peak.get();
+        self.peak.set((peak - peak / 64).max(self.used.get()));
+    }
+
+    fn destroy(&self, buffer: &PooledBuffer) {
+        self.allocated.set(self.allocated.get() - buffer.size);
+        buffer.buffer.destroy();
     }
 
     /// Destroys what is free.
     pub fn clear(&self) {
         for buffer in self.free.borrow_mut().drain().flat_map(|(_, list)| list) {
-            self.allocated.set(self.allocated.get() - buffer.size);
-            buffer.buffer.destroy();
+            self.destroy(&buffer);
         }
         self.free_bytes.set(0);
     }
@@ -109,7 +138,7 @@ impl Pool {
 /// A storage's buffer; it goes back to its pool when the storage is gone.
 #[derive(Debug)]
 pub(crate) struct GpuMemory {
-    pub buffer: PooledBuffer,
+    pub buffer: Rc<PooledBuffer>,
     bytes: u64,
     pool: Rc<Pool>,
 }

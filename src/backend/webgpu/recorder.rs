@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::pipelines::Pipeline;
+use super::pool::PooledBuffer;
 use crate::backend::{Buffer, Storage};
 
 /// Calls that are noted before the list is handed over by itself.
@@ -12,11 +13,11 @@ const FLUSH_AT: usize = 256;
 /// Bind groups that are kept for reuse.
 const KEEP_GROUPS: usize = 1024;
 
-/// A noted call. It keeps its storages alive until it was handed over.
+/// A noted call. It keeps its buffers alive until it was handed over; their tensors may be gone, and later calls may write them.
 #[derive(Debug)]
 struct Op {
     pipeline: Rc<Pipeline>,
-    storages: Vec<Storage>,
+    buffers: Vec<Rc<PooledBuffer>>,
     /// Where its parameters begin.
     offset: u32,
     workgroups: (u32, u32),
@@ -52,14 +53,14 @@ impl Recorder {
     pub fn push(
         &mut self,
         pipeline: Rc<Pipeline>,
-        storages: Vec<Storage>,
+        buffers: Vec<Rc<PooledBuffer>>,
         params: &[u8],
         workgroups: (u32, u32),
     ) -> bool {
         let offset = self.params.len();
         self.params.extend_from_slice(params);
         self.params.resize(offset + self.alignment, 0);
-        self.ops.push(Op { pipeline, storages, offset: offset as u32, workgroups });
+        self.ops.push(Op { pipeline, buffers, offset: offset as u32, workgroups });
         self.ops.len() == FLUSH_AT
     }
 
@@ -79,11 +80,11 @@ impl Recorder {
             let mut current = usize::MAX;
             for op in &self.ops {
                 let uniforms = &self.uniforms;
-                let ids = op.storages.iter().map(|s| gpu(s).id).collect();
+                let ids = op.buffers.iter().map(|b| b.id).collect();
                 let group = self
                     .groups
                     .entry((op.pipeline.id, ids))
-                    .or_insert_with(|| bind(device, &op.pipeline, &op.storages, uniforms, faults));
+                    .or_insert_with(|| bind(device, &op.pipeline, &op.buffers, uniforms, faults));
                 if current != op.pipeline.id {
                     pass.set_pipeline(&op.pipeline.compute);
                     current = op.pipeline.id;
@@ -105,7 +106,7 @@ impl Recorder {
     }
 }
 
-pub(super) fn gpu(storage: &Storage) -> &super::pool::PooledBuffer {
+pub(super) fn gpu(storage: &Storage) -> &Rc<PooledBuffer> {
     match &storage.0.buffer {
         Buffer::Gpu(memory) => &memory.buffer,
         Buffer::Cpu(_) => unreachable!("operations refuse tensors of another engine"),
@@ -115,7 +116,7 @@ pub(super) fn gpu(storage: &Storage) -> &super::pool::PooledBuffer {
 fn bind(
     device: &wgpu::Device,
     pipeline: &Pipeline,
-    storages: &[Storage],
+    buffers: &[Rc<PooledBuffer>],
     uniforms: &wgpu::Buffer,
     faults: &wgpu::Buffer,
 ) -> wgpu::BindGroup {
@@ -125,7 +126,7 @@ fn bind(
         .enumerate()
         .map(|(k, &binding)| wgpu::BindGroupEntry {
             binding,
-            resource: storages.get(k).map_or(faults, |s| &gpu(s).buffer).as_entire_binding(),
+            resource: buffers.get(k).map_or(faults, |b| &b.buffer).as_entire_binding(),
         })
         .collect();
     let (binding, size) = pipeline.params;

@@ -1,0 +1,3 @@
+import { adapter } from "./wgrad-cases.mjs";
+
+export default adapter("wgrad-webgpu", "webgpu");
