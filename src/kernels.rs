@@ -125,6 +125,15 @@ impl Strategy {
     }
 }
 
+/// What a device means for the choice between forms of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traits {
+    /// The form of its reductions.
+    pub strategy: Strategy,
+    /// The fewest invocations that a subgroup can have; 0 where there are none.
+    pub min_subgroup: u32,
+}
+
 /// What a shader is composed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Variant {
@@ -154,6 +163,8 @@ pub struct Kernel {
     pub scalars: &'static [Scalar],
     /// The forms it has.
     pub strategies: &'static [Strategy],
+    /// Sets the flags that are the device's choice: forms that differ in speed only.
+    pub tune: fn(&[u8], Flags, Traits) -> Flags,
     /// How many workgroups a call needs.
     pub workgroups: fn(&[u8], Flags, Strategy) -> u64,
     /// The CPU twin.
@@ -169,6 +180,9 @@ impl std::fmt::Debug for Kernel {
         f.debug_tuple("Kernel").field(&self.name).finish()
     }
 }
+
+/// For kernels with one form on every device.
+pub(crate) const UNTUNED: fn(&[u8], Flags, Traits) -> Flags = |_, flags, _| flags;
 
 /// The floating-point types, which every differentiable kernel takes.
 pub(crate) const FLOATS: &[Scalar] = &[Scalar::F32, Scalar::F16, Scalar::F16InF32];
@@ -195,6 +209,11 @@ impl Kernel {
             "{names:?}"
         );
         Flags(bits)
+    }
+
+    /// The set with `new` in place of `old`.
+    pub(crate) fn replace(&self, flags: Flags, old: &str, new: &str) -> Flags {
+        Flags(flags.0 & !self.set(&[old]).0 | self.set(&[new]).0)
     }
 
     /// Whether `flag` is in the set.
@@ -418,7 +437,6 @@ registry! {
     gated_backward,
     layer_norm,
     layer_norm_backward,
-    layer_norm_params,
     matmul,
     sum_columns,
     sum_rows,

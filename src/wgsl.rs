@@ -18,10 +18,11 @@ library!(
     "error_function",
     "exponential",
     "faults",
+    "held",
     "pair",
     "reduce",
     "row_main",
-    "strided"
+    "strided",
 );
 
 /// How a tensor's elements are stored for a kernel, and so what `scalar` means in its shader.
@@ -95,7 +96,8 @@ pub fn compose(
         out.push_str("enable f16;\n");
     }
     if is_set("subgroups") && dialect == Dialect::Browser {
-        out.push_str("enable subgroups;\n");
+        // Rows go to subgroups whole: flow is uniform in each, which a browser's analysis cannot see.
+        out.push_str("enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n");
     }
     writeln!(out, "alias scalar = {};", scalar.wgsl()).expect("writing to a string");
     out.push_str(match scalar {

@@ -34,6 +34,9 @@ struct Operand {
     views: Vec<View>,
 }
 
+/// The shape of a leaf, and the views that make an operand of it.
+type Viewed = (Vec<usize>, Vec<View>);
+
 #[derive(Debug, Clone, Default)]
 struct Call {
     leaves: Vec<Leaf>,
@@ -41,7 +44,7 @@ struct Call {
 }
 
 impl Call {
-    fn with(mut self, base: (Vec<usize>, Vec<View>), seed: u64, range: (f64, f64), grad: bool) -> Self {
+    fn with(mut self, base: Viewed, seed: u64, range: (f64, f64), grad: bool) -> Self {
         let (shape, views) = base;
         let data = values(shape.iter().product(), seed, range.0, range.1);
         self.operands.push(Operand { leaf: self.leaves.len(), views });
@@ -166,7 +169,7 @@ fn undo(shape: &[usize], kind: u8, a: usize, b: usize) -> Option<(Vec<usize>, Vi
 }
 
 /// A leaf's shape and the views that turn it into `shape`: up to three of them.
-fn viewed(shape: Vec<usize>) -> impl Strategy<Value = (Vec<usize>, Vec<View>)> {
+fn viewed(shape: Vec<usize>) -> impl Strategy<Value = Viewed> {
     prop::collection::vec((0..6u8, 0..12usize, 0..12usize), 0..4).prop_map(move |steps| {
         let (mut base, mut views) = (shape.clone(), vec![]);
         for (kind, a, b) in steps {
@@ -257,8 +260,8 @@ fn viewed_shape(call: &Call) -> Vec<usize> {
     call.operands[0].views.iter().fold(x, |x, v| v.of_array(&x)).shape
 }
 
-/// Operands of a matrix product: batches that broadcast, vectors on either side (a bit of `vectors` each), views.
-fn factors() -> impl Strategy<Value = [(Vec<usize>, Vec<View>); 2]> {
+/// Operands of a matrix product: batches that broadcast, vectors on either side, views.
+fn factors() -> impl Strategy<Value = [Viewed; 2]> {
     let sizes = (0..5usize, 0..5usize, 0..5usize, shape(0..=2), 0..4u8);
     sizes.prop_flat_map(|(m, k, n, batch, vectors)| {
         let side = |vector: bool, tail: [usize; 2]| {
@@ -273,7 +276,7 @@ fn factors() -> impl Strategy<Value = [(Vec<usize>, Vec<View>); 2]> {
 }
 
 /// Input, weight and bias of a linear layer.
-fn layer() -> impl Strategy<Value = [(Vec<usize>, Vec<View>); 3]> {
+fn layer() -> impl Strategy<Value = [Viewed; 3]> {
     (shape(0..=2), 0..5usize, 0..5usize).prop_flat_map(|(lead, width, out)| {
         let x: Vec<usize> = lead.into_iter().chain([width]).collect();
         [viewed(x).boxed(), viewed(vec![out, width]).boxed(), viewed(vec![out]).boxed()]
@@ -281,7 +284,7 @@ fn layer() -> impl Strategy<Value = [(Vec<usize>, Vec<View>); 3]> {
 }
 
 /// Input, weight and bias of a norm over the last dimensions, and how many those are.
-fn normed() -> impl Strategy<Value = ([(Vec<usize>, Vec<View>); 3], usize)> {
+fn normed() -> impl Strategy<Value = ([Viewed; 3], usize)> {
     (shape(0..=2), prop::collection::vec(1..6usize, 1..=2)).prop_flat_map(|(lead, last)| {
         let x: Vec<usize> = lead.iter().chain(&last).copied().collect();
         ([viewed(x).boxed(), viewed(last.clone()).boxed(), viewed(last.clone()).boxed()], Just(last.len()))
@@ -289,7 +292,7 @@ fn normed() -> impl Strategy<Value = ([(Vec<usize>, Vec<View>); 3], usize)> {
 }
 
 /// Logits and a target for each of their rows; some do not count.
-fn classified() -> impl Strategy<Value = ((Vec<usize>, Vec<View>), Vec<i32>)> {
+fn classified() -> impl Strategy<Value = (Viewed, Vec<i32>)> {
     (1..6usize, 1..6usize).prop_flat_map(|(rows, classes)| {
         let target = prop_oneof![1 => Just(-100), 5 => 0..classes as i32];
         (viewed(vec![rows, classes]), prop::collection::vec(target, rows))

@@ -131,7 +131,7 @@ mod on_webgpu {
             }
         }
         console_log!(
-            "variants   webgpu: {compiled} compiled; {without_f16} need shader-f16, {without_subgroups} subgroups"
+            "variants   webgpu: {compiled} compiled; {without_f16} want f16, {without_subgroups} subgroups"
         );
         assert!(failures.is_empty(), "{} variants failed:\n{}", failures.len(), failures.join("\n"));
         assert!(compiled > 100, "only {compiled} variants were compiled");

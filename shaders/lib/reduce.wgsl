@@ -1,8 +1,10 @@
-// Sums and maxima over the invocations that share a row (a maximum skips NaN, as WGSL's max does). Under `serial` one invocation has the whole row: nothing to do.
-// LANES invocations share a row; `lane` is the invocation's place among them.
+// Sums and maxima over the invocations that share a row, its lanes (a maximum skips NaN, as WGSL's max does).
+//   serial               one lane, no barrier
+//   subgroups and narrow a row to a subgroup, no barrier
+//   subgroups            a row to a workgroup, inside subgroups first
+//   else                 a row to a workgroup, through workgroup memory
 #if serial
 const LANES: u32 = 1u;
-const ROWS_PER_WORKGROUP: u32 = 64u;
 
 fn row_sum(value: f32, lane: u32) -> f32 {
   return value;
@@ -15,16 +17,33 @@ fn row_sum3(value: vec3<f32>, lane: u32) -> vec3<f32> {
 fn row_maximum(value: f32, lane: u32) -> f32 {
   return value;
 }
+
+fn lanes() -> u32 {
+  return LANES;
+}
 #else
 const LANES: u32 = 256u;
-const ROWS_PER_WORKGROUP: u32 = 1u;
 
 #if subgroups
-// A subgroup sums its own, its first invocation leaves the sum in workgroup memory and the others leave zeros; then every
-// subgroup adds all slots. No assumption on which invocations form a subgroup is made, and the order is fixed.
-var<workgroup> partials: array<vec3<f32>, 256>;
 var<private> subgroup_lane: u32;
 var<private> subgroup_lanes: u32;
+
+#if narrow
+fn row_sum(value: f32, lane: u32) -> f32 {
+  return subgroupAdd(value);
+}
+
+fn row_sum3(value: vec3<f32>, lane: u32) -> vec3<f32> {
+  return subgroupAdd(value);
+}
+
+fn lanes() -> u32 {
+  return subgroup_lanes;
+}
+#else
+// A subgroup's first invocation leaves its sum in workgroup memory and the others leave zeros; then every subgroup adds all
+// slots. No assumption on which invocations form a subgroup is made, and the order is fixed.
+var<workgroup> partials: array<vec3<f32>, 256>;
 
 fn row_sum3(value: vec3<f32>, lane: u32) -> vec3<f32> {
   let own = subgroupAdd(value);
@@ -46,8 +65,29 @@ fn row_maximum(value: f32, lane: u32) -> f32 {
   workgroupBarrier();
   return total;
 }
+
+fn row_sum(value: f32, lane: u32) -> f32 {
+  return row_sum3(vec3<f32>(value, 0.0, 0.0), lane).x;
+}
+
+fn lanes() -> u32 {
+  return LANES;
+}
+#endif
 #else
 var<workgroup> partials: array<vec3<f32>, 256>;
+
+fn row_sum3(value: vec3<f32>, lane: u32) -> vec3<f32> {
+  partials[lane] = value;
+  for (var width = LANES / 2u; width > 0u; width /= 2u) {
+    workgroupBarrier();
+    if lane < width { partials[lane] += partials[lane + width]; }
+  }
+  workgroupBarrier();
+  let total = partials[0];
+  workgroupBarrier();
+  return total;
+}
 
 fn row_maximum(value: f32, lane: u32) -> f32 {
   partials[lane].x = value;
@@ -61,22 +101,14 @@ fn row_maximum(value: f32, lane: u32) -> f32 {
   return total;
 }
 
-fn row_sum3(value: vec3<f32>, lane: u32) -> vec3<f32> {
-  partials[lane] = value;
-  for (var width = LANES / 2u; width > 0u; width /= 2u) {
-    workgroupBarrier();
-    if lane < width { partials[lane] += partials[lane + width]; }
-  }
-  workgroupBarrier();
-  let total = partials[0];
-  workgroupBarrier();
-  return total;
-}
-#endif
-
 fn row_sum(value: f32, lane: u32) -> f32 {
   return row_sum3(vec3<f32>(value, 0.0, 0.0), lane).x;
 }
+
+fn lanes() -> u32 {
+  return LANES;
+}
+#endif
 #endif
 
 // Elements after which a running sum is set aside: error grows with the block, not with the row.

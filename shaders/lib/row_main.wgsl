@@ -10,6 +10,12 @@ fn main(
   if row < params.rows { row_kernel(row, 0u); }
 }
 #elif subgroups
+#if narrow
+// Eight rows a workgroup. Subgroups take the rows in the order in which they come: which subgroup works on a row does not
+// matter, and nothing is assumed of a subgroup's size or of which invocations form it.
+const TEAM_ROWS: u32 = 8u;
+var<workgroup> arrivals: atomic<u32>;
+#endif
 @compute @workgroup_size(256)
 fn main(
   @builtin(workgroup_id) workgroup: vec3<u32>,
@@ -20,8 +26,18 @@ fn main(
 ) {
   subgroup_lane = invocation;
   subgroup_lanes = size;
+#if narrow
+  var place = 0u;
+  if invocation == 0u { place = atomicAdd(&arrivals, 1u); }
+  place = subgroupBroadcastFirst(place);
+  for (; place < TEAM_ROWS; place += 256u / size) {
+    let row = linear_workgroup(workgroup, workgroups) * TEAM_ROWS + place;
+    if row < params.rows { row_kernel(row, invocation); }
+  }
+#else
   let row = linear_workgroup(workgroup, workgroups);
   if row < params.rows { row_kernel(row, local); }
+#endif
 }
 #else
 @compute @workgroup_size(256)

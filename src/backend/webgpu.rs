@@ -10,7 +10,7 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, disposed};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernels::{Element, Kernel, Strategy, Variant};
+use crate::kernels::{Element, Kernel, Strategy, Traits, Variant};
 use crate::wgsl::Scalar;
 
 pub(crate) mod device;
@@ -339,13 +339,12 @@ impl Backend for WebGpuBackend {
     fn run(&self, launch: &Launch<'_>) -> Result<()> {
         let (shared, kernel) = (&self.0, launch.kernel);
         shared.check(kernel.name)?;
-        let variant = Variant {
-            flags: launch.flags,
-            scalar: shared.scalar(launch.dtype),
-            strategy: shared.strategy(kernel),
-        };
+        let strategy = shared.strategy(kernel);
+        let traits = Traits { strategy, min_subgroup: shared.capabilities.min_subgroup };
+        let flags = (kernel.tune)(launch.params, launch.flags, traits);
+        let variant = Variant { flags, scalar: shared.scalar(launch.dtype), strategy };
         let pipeline = shared.pipelines.get(&shared.device, kernel, variant)?;
-        let workgroups = (kernel.workgroups)(launch.params, launch.flags, variant.strategy);
+        let workgroups = (kernel.workgroups)(launch.params, flags, strategy);
         let buffers = launch.buffers.iter().flatten().map(|&s| Rc::clone(gpu(s))).collect();
         if kernel.bindings.last().is_some_and(|b| b.element == Element::Faults) {
             shared.state.faults_pending.set(true);

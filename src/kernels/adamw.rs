@@ -1,6 +1,6 @@
 //! One step of AdamW in place (Loshchilov and Hutter 2019, arXiv:1711.05101), with PyTorch's order of operations.
 
-use super::{Access, Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, RefArgs, spread};
+use super::{Access, Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, RefArgs, spread, UNTUNED};
 use crate::error::Result;
 
 params! {
@@ -33,6 +33,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     flags: &[],
     scalars: FLOATS,
     strategies: ELEMENTWISE,
+    tune: UNTUNED,
     workgroups: |params, _, _| u64::from(bytemuck::from_bytes::<Params>(params).count).div_ceil(256),
     cpu,
     reference,

@@ -1,7 +1,7 @@
 //! Elementwise arithmetic of two operands: `out = a ∘ b` for +, −, ·, ÷.
 
 use super::gated::{layouts, span};
-use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, spread};
+use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, spread, UNTUNED};
 use crate::error::Result;
 use crate::pairing::{FORMS, PairParams, invocations, plan, positions, zip_map};
 
@@ -17,6 +17,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     flags: &[OPERATIONS, FORMS],
     scalars: FLOATS,
     strategies: ELEMENTWISE,
+    tune: UNTUNED,
     workgroups: |params, flags, _| {
         invocations(bytemuck::from_bytes(params), KERNEL.has(flags, "vec4")).div_ceil(256)
     },

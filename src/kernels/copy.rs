@@ -1,7 +1,7 @@
 //! Copies elements from one layout to another: what makes a view contiguous, and what writes into a view.
 
 use super::gated::{layouts, span};
-use super::{Access, Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, Kernel, RefArgs, spread};
+use super::{Access, Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, Kernel, RefArgs, spread, UNTUNED};
 use crate::error::Result;
 use crate::layout::{Layout, merge};
 use crate::pairing::{PairParams, for_each_run, lanes, positions};
@@ -64,6 +64,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     flags: &[],
     scalars: &[Scalar::F32, Scalar::F16, Scalar::F16InF32, Scalar::I32, Scalar::U32],
     strategies: ELEMENTWISE,
+    tune: UNTUNED,
     workgroups: |params, _, _| u64::from(bytemuck::from_bytes::<Params>(params).count).div_ceil(256),
     cpu,
     reference,

@@ -1,7 +1,7 @@
 //! Softmax cross-entropy from integer labels, forward: `loss = log Σ exp(x) − x[target]` by rows, with label smoothing.
 
 use super::layer_norm::row_workgroups;
-use super::{ALL, Access, Binding, Case, CaseBuffer, CpuArgs, Element, FLOATS, Kernel, ROWS, RefArgs, spread};
+use super::{ALL, Access, Binding, Case, CaseBuffer, CpuArgs, Element, FLOATS, Kernel, ROWS, RefArgs, spread, UNTUNED};
 use crate::accumulate::{load, sum_by};
 use crate::error::{Error, Result};
 use crate::math::exponential::{exp, ln_f32};
@@ -44,6 +44,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     flags: &[],
     scalars: FLOATS,
     strategies: ROWS,
+    tune: UNTUNED,
     workgroups: |params, _, strategy| row_workgroups(bytemuck::from_bytes::<Params>(params).rows, strategy),
     cpu,
     reference,

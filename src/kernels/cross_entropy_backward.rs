@@ -1,7 +1,7 @@
 //! Softmax cross-entropy from integer labels, backward: `dx = dy · (softmax(x) − q)`, `q` the smoothed one-hot row.
 
 use super::cross_entropy::{Params, labels};
-use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, RefArgs, spread};
+use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, RefArgs, spread, UNTUNED};
 use crate::accumulate::load;
 use crate::error::Result;
 use crate::math::exponential::exp;
@@ -24,6 +24,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     flags: &[],
     scalars: FLOATS,
     strategies: ELEMENTWISE,
+    tune: UNTUNED,
     workgroups: |params, _, _| {
         let p = bytemuck::from_bytes::<Params>(params);
         (u64::from(p.rows) * u64::from(p.classes)).div_ceil(256)

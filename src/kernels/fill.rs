@@ -1,6 +1,6 @@
 //! Every element becomes one value.
 
-use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs};
+use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, UNTUNED};
 use crate::error::Result;
 
 params! {
@@ -20,6 +20,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     flags: &[],
     scalars: FLOATS,
     strategies: ELEMENTWISE,
+    tune: UNTUNED,
     workgroups: |params, _, _| u64::from(bytemuck::from_bytes::<Params>(params).count).div_ceil(256),
     cpu,
     reference,

@@ -1,6 +1,6 @@
 //! Fused gated activations, forward: `out = act(a) · b` (GLU variants, Shazeer 2020, arXiv:2002.05202).
 
-use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, spread};
+use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, spread, UNTUNED};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::math::activation::{Activation, GeluErf, GeluTanh, Relu, Sigmoid, Silu};
@@ -19,6 +19,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     flags: &[ACTIVATIONS, FORMS],
     scalars: FLOATS,
     strategies: ELEMENTWISE,
+    tune: UNTUNED,
     workgroups: |params, flags, _| {
         invocations(bytemuck::from_bytes(params), KERNEL.has(flags, "vec4")).div_ceil(256)
     },

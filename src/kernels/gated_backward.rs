@@ -3,7 +3,7 @@
 use std::cell::RefMut;
 
 use super::gated::{ACTIVATIONS, activation64, gate_values, layouts, span};
-use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, spread};
+use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, spread, UNTUNED};
 use crate::error::Result;
 use crate::math::activation::{Activation, GeluErf, GeluTanh, Relu, Sigmoid, Silu};
 use crate::pairing::{FORMS, PairParams, for_each_run, gather, invocations, plan, plan_packed, positions, scatter};
@@ -28,6 +28,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     flags: &[ACTIVATIONS, FORMS, WANTED],
     scalars: FLOATS,
     strategies: ELEMENTWISE,
+    tune: UNTUNED,
     workgroups: |params, flags, _| {
         invocations(bytemuck::from_bytes(params), KERNEL.has(flags, "vec4")).div_ceil(256)
     },

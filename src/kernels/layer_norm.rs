@@ -1,6 +1,6 @@
 //! Layer normalisation, forward (Ba et al. 2016, arXiv:1607.06450): `y = (x − mean) · rstd · weight + bias` by rows.
 
-use super::{Binding, Case, CaseBuffer, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, RefArgs, Strategy, spread};
+use super::{Binding, Case, CaseBuffer, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, RefArgs, Strategy, spread, Traits};
 use crate::accumulate::{load, sum_by};
 use crate::error::Result;
 use crate::simd::F32x4;
@@ -27,18 +27,53 @@ pub(crate) static KERNEL: Kernel = Kernel {
     ],
     fields: Params::FIELDS,
     params_size: size_of::<Params>(),
-    flags: &[&["weight"], &["bias"]],
+    flags: &[&["weight"], &["bias"], HELD],
     scalars: FLOATS,
     strategies: ROWS,
-    workgroups: |params, _, strategy| row_workgroups(bytemuck::from_bytes::<Params>(params).rows, strategy),
+    tune: |params, flags, traits| {
+        let form = held_form(bytemuck::from_bytes::<Params>(params).cols, traits);
+        KERNEL.replace(flags, "plain", form)
+    },
+    workgroups: |params, flags, strategy| {
+        held_workgroups(&KERNEL, flags, bytemuck::from_bytes::<Params>(params).rows, strategy)
+    },
     cpu,
     reference,
     cases,
 };
 
+/// How a row is worked on: read again and again, held by a subgroup, or held by a workgroup.
+pub(crate) const HELD: &[&str] = &["plain", "narrow", "wide"];
+
+/// Elements of a row that a lane holds at most, by form; `shaders/lib/held.wgsl` has the vectors of four.
+const NARROW_LANE: u32 = 32;
+const WIDE_ROW: u32 = 4096;
+/// Rows a workgroup in the narrow form.
+const NARROW_ROWS: u64 = 8;
+
+/// The fastest form that holds rows of `cols` on this device.
+pub(crate) fn held_form(cols: u32, traits: Traits) -> &'static str {
+    if traits.strategy == Strategy::Serial || !cols.is_multiple_of(4) || cols > WIDE_ROW {
+        "plain"
+    } else if traits.strategy == Strategy::Subgroups && cols <= NARROW_LANE * traits.min_subgroup {
+        "narrow"
+    } else {
+        "wide"
+    }
+}
+
+/// Workgroups for kernels that hold rows.
+pub(crate) fn held_workgroups(kernel: &Kernel, flags: Flags, rows: u32, strategy: Strategy) -> u64 {
+    if strategy == Strategy::Subgroups && kernel.has(flags, "narrow") {
+        u64::from(rows).div_ceil(NARROW_ROWS)
+    } else {
+        row_workgroups(rows, strategy)
+    }
+}
+
 /// The flags of a call.
 pub(crate) fn flags(weight: bool, bias: bool) -> Flags {
-    KERNEL.set(&[if weight { "weight" } else { "" }, if bias { "bias" } else { "" }])
+    KERNEL.set(&[if weight { "weight" } else { "" }, if bias { "bias" } else { "" }, "plain"])
 }
 
 /// Workgroups for kernels that work on rows: one a row, or one an invocation.
@@ -123,6 +158,9 @@ pub(crate) const SIZES: &[(usize, usize, f32)] = &[
     (2, 255, 0.0),
     (70, 257, 10000.0),
     (2, 1025, 0.0),
+    (9, 768, 10.0),
+    (3, 4096, 0.0),
+    (2, 4100, 0.0),
 ];
 
 fn cases() -> Vec<Case> {

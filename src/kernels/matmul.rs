@@ -1,6 +1,6 @@
 //! Matrix product `c = a b` over batches; a transposed operand is read through its strides, never copied.
 
-use super::{Binding, Case, CaseBuffer, CpuArgs, FLOATS, Kernel, RefArgs, Strategy, spread};
+use super::{Binding, Case, CaseBuffer, CpuArgs, FLOATS, Kernel, RefArgs, Strategy, spread, UNTUNED};
 use crate::error::Result;
 use crate::layout::{Layout, merge};
 use crate::pairing::lanes;
@@ -77,6 +77,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     flags: &[],
     scalars: FLOATS,
     strategies: &[Strategy::Workgroup, Strategy::Serial],
+    tune: UNTUNED,
     workgroups: |params, _, strategy| {
         let p = bytemuck::from_bytes::<Params>(params);
         let tiles = |side| {

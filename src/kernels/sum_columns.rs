@@ -1,7 +1,7 @@
 //! Sums of a middle dimension, `[outer, length, inner] → [outer, groups, inner]`: long columns take ordered stages.
 
 use super::sum_rows::{STAGED, STAGES, flags, staged_buffers, staged_outputs};
-use super::{Case, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs};
+use super::{Case, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, UNTUNED};
 use crate::error::Result;
 
 /// The most elements of a column that one invocation adds up.
@@ -28,6 +28,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     flags: STAGES,
     scalars: FLOATS,
     strategies: ELEMENTWISE,
+    tune: UNTUNED,
     workgroups: |params, _, _| {
         let p = bytemuck::from_bytes::<Params>(params);
         (u64::from(p.outer) * u64::from(p.groups) * u64::from(p.inner)).div_ceil(256)

@@ -1,7 +1,7 @@
 //! Sums of the last dimension, in chunks: long rows take two or more ordered stages.
 
 use super::layer_norm::row_workgroups;
-use super::{Binding, Case, CaseBuffer, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, RefArgs, spread};
+use super::{Binding, Case, CaseBuffer, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, RefArgs, spread, UNTUNED};
 use crate::accumulate::sum;
 use crate::error::Result;
 
@@ -29,6 +29,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     flags: STAGES,
     scalars: FLOATS,
     strategies: ROWS,
+    tune: UNTUNED,
     workgroups: |params, _, strategy| row_workgroups(bytemuck::from_bytes::<Params>(params).rows, strategy),
     cpu,
     reference,

@@ -2,7 +2,7 @@
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernels::{layer_norm, layer_norm_backward, layer_norm_params};
+use crate::kernels::{layer_norm, layer_norm_backward};
 use crate::ops::create::full;
 use crate::ops::reduce::finish_columns;
 use crate::ops::shape::dense;
@@ -115,52 +115,19 @@ fn backward(s: &Saved<'_>, r: Rows, wants: [bool; 3]) -> Result<[Option<Tensor>;
             when(wants_b, r.normalized)?,
         ]);
     }
-    let (rows, cols, x_type) = (r.count as u32, r.cols as u32, s.x.dtype());
-    let dx = wants_x.then(|| engine.empty(OP, *s.x.shape(), x_type)).transpose()?;
-    let shift = wants_w.then(|| engine.empty(OP, Shape::from_checked(&[r.count]), DType::F32)).transpose()?;
-    if wants_x || wants_w {
-        let params =
-            layer_norm_backward::Params { rows, cols, inverse_cols: 1.0 / r.cols as f32, padding: 0 };
-        let flags = layer_norm_backward::flags(s.weight.is_some(), wants_x, wants_w);
-        let tensors =
-            [Some(s.dy), Some(s.x), Some(s.mean), Some(s.rstd), s.weight, dx.as_ref(), shift.as_ref()];
-        engine.run(&layer_norm_backward::KERNEL, flags, x_type, &params, &tensors)?;
-    }
-    let (mut dw, mut db) = (None, None);
-    if wants_w || wants_b {
-        let groups = r.count.div_ceil(layer_norm_params::ROWS_PER_GROUP);
-        let partials = |wanted: bool| {
-            wanted.then(|| engine.empty(OP, Shape::from_checked(&[groups, r.cols]), DType::F32)).transpose()
-        };
-        let (partial_w, partial_b) = (partials(wants_w)?, partials(wants_b)?);
-        let params = layer_norm_params::Params {
-            rows,
-            cols,
-            groups: groups as u32,
-            rows_per_group: layer_norm_params::ROWS_PER_GROUP as u32,
-        };
-        let needed = |t| if wants_w { Some(t) } else { None };
-        let tensors = [
-            Some(s.dy),
-            needed(s.x),
-            needed(s.mean),
-            needed(s.rstd),
-            shift.as_ref(),
-            partial_w.as_ref(),
-            partial_b.as_ref(),
-        ];
-        engine.run(
-            &layer_norm_params::KERNEL,
-            layer_norm_params::flags(wants_w, wants_b),
-            x_type,
-            &params,
-            &tensors,
-        )?;
-        let finish =
-            |p: Option<Tensor>| p.map(|p| finish_columns(OP, &p, groups, r.normalized, s.x)).transpose();
-        (dw, db) = (finish(partial_w)?, finish(partial_b)?);
-    }
-    Ok([dx, dw, db])
+    let params = layer_norm_backward::Params::new(r.count, r.cols);
+    let groups = params.rows as usize;
+    let dx = wants_x.then(|| engine.empty(OP, *s.x.shape(), s.x.dtype())).transpose()?;
+    let partials = |wanted: bool| {
+        wanted.then(|| engine.empty(OP, Shape::from_checked(&[groups, r.cols]), DType::F32)).transpose()
+    };
+    let (dw, db) = (partials(wants_w)?, partials(wants_b)?);
+    let flags = layer_norm_backward::flags(s.weight.is_some(), wants);
+    let operands = [Some(s.dy), Some(s.x), Some(s.mean), Some(s.rstd), s.weight];
+    let tensors: Vec<_> = operands.into_iter().chain([dx.as_ref(), dw.as_ref(), db.as_ref()]).collect();
+    engine.run(&layer_norm_backward::KERNEL, flags, s.x.dtype(), &params, &tensors)?;
+    let finish = |p: Option<Tensor>| p.map(|p| finish_columns(OP, &p, groups, r.normalized, s.x)).transpose();
+    Ok([dx, finish(dw)?, finish(db)?])
 }
 
 impl Tensor {

@@ -1,4 +1,5 @@
-//! Faults that users of such packages report, for gated activations and `LayerNorm`: one function a row, on any engine.
+//! Faults that users of such packages report, for gated activations and `LayerNorm`: one function a row, on any
+//! engine.
 //!
 //! A function panics with what is wrong.
 

@@ -1,8 +1,8 @@
-//! What the test crates share: the reference cases and the runner that holds an engine against them, a float64
-//! array, and the faults that users of such packages report.
+//! What the test crates share: the reference cases and the runner that holds an engine against them, a
+//! float64 array, and the faults that users of such packages report.
 //!
-//! The cases' format stands in `tests/data/README.md`. Everything is asynchronous and takes an engine, so that one
-//! body serves the CPU natively, the CPU in wasm and WebGPU.
+//! The cases' format stands in `tests/data/README.md`. Everything is asynchronous and takes an engine, so that
+//! one body serves the CPU natively, the CPU in wasm and WebGPU.
 #![allow(dead_code, reason = "no test crate uses all of it")]
 
 pub mod compare;

@@ -15,6 +15,8 @@ use crate::error::{Error, ErrorKind, Result};
 pub(crate) struct Capabilities {
     pub f16: bool,
     pub subgroups: bool,
+    /// The fewest invocations of a subgroup, 0 where it is not known.
+    pub min_subgroup: u32,
     /// A CPU pretends to be a GPU: barriers are slow there.
     pub software: bool,
     pub max_binding: u64,
@@ -86,13 +88,14 @@ pub(super) async fn request_device(adapter: &JsValue) -> Result<JsValue> {
 pub(super) fn capabilities(device: &JsValue) -> Capabilities {
     let features = get(device, "features");
     let has = |name: &str| call(&features, "has", &name.into()).is_ok_and(|v| v.is_truthy());
-    let limits = get(device, "limits");
+    let (limits, info) = (get(device, "limits"), get(device, "adapterInfo"));
     let limit = |name: &str, least: f64| get(&limits, name).as_f64().unwrap_or(least);
     let binding = limit("maxStorageBufferBindingSize", 134_217_728.0);
     Capabilities {
         f16: has("shader-f16"),
         subgroups: has("subgroups"),
-        software: is_software(&get(device, "adapterInfo")),
+        min_subgroup: get(&info, "subgroupMinSize").as_f64().unwrap_or(0.0) as u32,
+        software: is_software(&info),
         max_binding: binding.min(limit("maxBufferSize", 268_435_456.0)) as u64,
         uniform_alignment: limit("minUniformBufferOffsetAlignment", 256.0) as u32,
     }
