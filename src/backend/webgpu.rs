@@ -391,7 +391,8 @@ impl Backend for WebGpuBackend {
 
     fn sync(&self) -> LocalFuture<Result<()>> {
         let shared = Rc::clone(&self.0);
-        let copied = shared.check("sync").map(|()| shared.copy_out(&shared.faults, 0, 0));
+        // A copy comes after everything before it in the queue; without one, mapping waits for nothing.
+        let copied = shared.check("sync").map(|()| shared.copy_out(&shared.faults, 0, 4));
         Box::pin(async move { shared.arrive("sync", copied?).await.map(|_| ()) })
     }
 

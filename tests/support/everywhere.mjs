@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { openPage } from "./browser.mjs";
-import { works } from "./expect.mjs";
+import { watchHeap, works } from "./expect.mjs";
 
 const folder = (path) => fileURLToPath(new URL(path, import.meta.url));
 
@@ -29,29 +29,30 @@ export function runInPage(page, file, name, device) {
 
 // Runs in the page.
 async function inPage({ file, name, device }) {
-  const [wgrad, { bodies }, { works }] = await Promise.all([
+  const [wgrad, { bodies }, { watchHeap, works }] = await Promise.all([
     import("/dist/index.js"),
     import(file),
     import("/tests/support/expect.mjs"),
   ]);
   globalThis.engines ??= {};
+  globalThis.heap ??= watchHeap();
   const engine = (globalThis.engines[device] ??= await wgrad.init({ device }));
   const body = bodies[name];
-  await (body.run ?? body)({ wgrad, engine, device });
+  await (body.run ?? body)({ wgrad, engine, device, heap: globalThis.heap });
   await works(engine);
 }
 
 /**
- * One test for each body of tests/support/`file` and each engine. A body is a function of `{ wgrad, engine, device }`,
- * or `{ run, alone, devices }`: `alone` gives it a page of its own, since it may take the module down with it;
- * `devices` names those it is for.
+ * One test for each body of tests/support/`file` and each engine. A body is a function of
+ * `{ wgrad, engine, device, heap }`, or `{ run, alone, devices }`: `alone` gives it a page of its own, since it may take the module down with it;
+ * `devices` names those it is for. `args` are for the browser.
  */
-export async function everywhere(file) {
+export async function everywhere(file, { args } = {}) {
   const { bodies } = await import(new URL(file, import.meta.url).href);
   describe("CPU in Node", () => inNode(bodies));
   for (const device of ["cpu", "webgpu"]) {
     const title = { cpu: "CPU in Chromium", webgpu: "WebGPU in Chromium" }[device];
-    describe(title, () => inChromium(bodies, file, device));
+    describe(title, () => inChromium(bodies, file, device, args));
   }
 }
 
@@ -60,7 +61,9 @@ const isFor = (body, device) => body.devices === undefined || body.devices.inclu
 function inNode(bodies) {
   let wgrad;
   let engine;
+  let heap;
   before(async () => {
+    heap = watchHeap();
     wgrad = await import(packageUrl);
     engine = await wgrad.init({ device: "cpu" });
   });
@@ -69,16 +72,16 @@ function inNode(bodies) {
     // What may break the module would break it for all of this process.
     if (body.alone) continue;
     test(name, { timeout }, async () => {
-      await (body.run ?? body)({ wgrad, engine, device: "cpu" });
+      await (body.run ?? body)({ wgrad, engine, device: "cpu", heap });
       await works(engine);
     });
   }
 }
 
-function inChromium(bodies, file, device) {
+function inChromium(bodies, file, device, args) {
   let opened;
   before(async () => {
-    opened = await openTestPage();
+    opened = await openTestPage({ args });
   });
   after(() => opened?.close());
   for (const [name, body] of Object.entries(bodies)) {

@@ -26,7 +26,8 @@ pub(crate) struct PooledBuffer {
 pub(crate) struct Pool {
     device: wgpu::Device,
     max_size: u64,
-    free: RefCell<HashMap<u64, Vec<Rc<PooledBuffer>>>>,
+    /// Free buffers by size, each list in the order in which they became free, with the time of that.
+    free: RefCell<HashMap<u64, Vec<(u64, Rc<PooledBuffer>)>>>,
     /// Surplus that noted calls still use.
     doomed: RefCell<Vec<Rc<PooledBuffer>>>,
     free_bytes: Cell<u64>,
@@ -35,6 +36,7 @@ pub(crate) struct Pool {
     /// The most bytes in use lately: as much may lie free, since a loop will want it again.
     peak: Cell<u64>,
     next: Cell<u64>,
+    time: Cell<u64>,
 }
 
 impl Pool {
@@ -49,6 +51,7 @@ impl Pool {
             used: Cell::new(0),
             peak: Cell::new(0),
             next: Cell::new(0),
+            time: Cell::new(0),
         }
     }
 
@@ -75,10 +78,10 @@ impl Pool {
             if !idle {
                 return list.pop();
             }
-            let place = list.iter().position(|b| Rc::strong_count(b) == 1)?;
-            Some(list.swap_remove(place))
+            let place = list.iter().position(|(_, b)| Rc::strong_count(b) == 1)?;
+            Some(list.remove(place))
         });
-        let buffer = if let Some(buffer) = reused {
+        let buffer = if let Some((_, buffer)) = reused {
             self.free_bytes.set(self.free_bytes.get() - size);
             buffer
         } else {
@@ -96,12 +99,18 @@ impl Pool {
 
     fn give_back(&self, buffer: &Rc<PooledBuffer>, bytes: u64) {
         self.used.set(self.used.get() - bytes);
-        if self.free_bytes.get() + buffer.size > KEEP.max(self.peak.get()) {
-            self.doomed.borrow_mut().push(Rc::clone(buffer));
-            return;
-        }
         self.free_bytes.set(self.free_bytes.get() + buffer.size);
-        self.free.borrow_mut().entry(buffer.size).or_default().push(Rc::clone(buffer));
+        let time = self.time.replace(self.time.get() + 1);
+        let mut free = self.free.borrow_mut();
+        free.entry(buffer.size).or_default().push((time, Rc::clone(buffer)));
+        while self.free_bytes.get() > KEEP.max(self.peak.get()) {
+            // What has been free for longest is the least likely to be wanted again.
+            let oldest = free.iter().filter_map(|(&size, list)| Some((list.first()?.0, size))).min();
+            let Some(list) = oldest.and_then(|(_, size)| free.get_mut(&size)) else { break };
+            let (_, surplus) = list.remove(0);
+            self.free_bytes.set(self.free_bytes.get() - surplus.size);
+            self.doomed.borrow_mut().push(surplus);
+        }
     }
 
     /// After the noted calls were handed over: destroys the surplus, and lets the peak come down slowly.
@@ -120,7 +129,7 @@ impl Pool {
 
     /// Destroys what is free.
     pub fn clear(&self) {
-        for buffer in self.free.borrow_mut().drain().flat_map(|(_, list)| list) {
+        for (_, buffer) in self.free.borrow_mut().drain().flat_map(|(_, list)| list) {
             self.destroy(&buffer);
         }
         self.free_bytes.set(0);
