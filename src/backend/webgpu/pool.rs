@@ -21,13 +21,16 @@ pub(crate) struct PooledBuffer {
     pub size: u64,
 }
 
+/// Free buffers of one size in the order in which they became free, with the time of that.
+type FreeList = Vec<(u64, Rc<PooledBuffer>)>;
+
 /// The pool of one device.
 #[derive(Debug)]
 pub(crate) struct Pool {
     device: wgpu::Device,
     max_size: u64,
-    /// Free buffers by size, each list in the order in which they became free, with the time of that.
-    free: RefCell<HashMap<u64, Vec<(u64, Rc<PooledBuffer>)>>>,
+    /// Free buffers by size.
+    free: RefCell<HashMap<u64, FreeList>>,
     /// Surplus that noted calls still use.
     doomed: RefCell<Vec<Rc<PooledBuffer>>>,
     free_bytes: Cell<u64>,
