@@ -114,7 +114,10 @@ impl Layout {
         if out.shape.elements() != 0 {
             out.offset = (self.offset as isize + start as isize * self.strides[dim]) as usize;
         }
-        out.strides[dim] *= step;
+        // Of one element or none the step says nothing, and may be as large as it likes.
+        if size > 1 {
+            out.strides[dim] *= step;
+        }
         out
     }
 

@@ -6,7 +6,7 @@ use crate::kernels::{Kernel, sum_columns, sum_rows};
 use crate::ops::binary::scalar;
 use crate::ops::create::full;
 use crate::ops::float_type;
-use crate::ops::shape::dense;
+use crate::ops::shape::{copied, dense};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
@@ -54,11 +54,12 @@ fn reduce(op: &'static str, x: &Tensor, dims: &[usize], scale: f32) -> Result<Te
     }
     let mut dims = dims.to_vec();
     dims.retain(|&d| x.shape()[d] != 1);
-    if dims.is_empty() && scale.to_bits() == 1f32.to_bits() {
-        return Ok(x.detach());
+    if dims.is_empty() {
+        // A result of its own: an alias would change with the tensor. (The mean of one element has scale 1.)
+        return copied(op, &x.detach());
     }
     let mut now = dense(op, &x.detach())?;
-    // Neighbouring dimensions go in one pass, the last ones first; a mean of single elements is a pass over nothing.
+    // Neighbouring dimensions go in one pass, the last ones first.
     loop {
         let end = dims.pop().map_or(0, |d| d + 1);
         let mut start = end.saturating_sub(1);

@@ -28,6 +28,11 @@ pub(crate) fn contiguous(op: &'static str, x: &Tensor) -> Result<Tensor> {
     if x.layout().is_contiguous() {
         return Ok(x.clone());
     }
+    copied(op, x)
+}
+
+/// A row-major copy.
+pub(crate) fn copied(op: &'static str, x: &Tensor) -> Result<Tensor> {
     let out = x.engine().empty(op, *x.shape(), x.dtype())?;
     copy_into(x, &out, out.layout())?;
     Ok(out.recorded("contiguous", &[Some(x)], &[], |g| Ok(vec![Some(g.dy().clone())])))
@@ -35,12 +40,7 @@ pub(crate) fn contiguous(op: &'static str, x: &Tensor) -> Result<Tensor> {
 
 /// As [`contiguous`], and from the start of its storage: what kernels without an offset take.
 pub(crate) fn dense(op: &'static str, x: &Tensor) -> Result<Tensor> {
-    if x.layout().offset() == 0 {
-        return contiguous(op, x);
-    }
-    let out = x.engine().empty(op, *x.shape(), x.dtype())?;
-    copy_into(x, &out, out.layout())?;
-    Ok(out.recorded("contiguous", &[Some(x)], &[], |g| Ok(vec![Some(g.dy().clone())])))
+    if x.layout().offset() == 0 { contiguous(op, x) } else { copied(op, x) }
 }
 
 impl Tensor {
