@@ -62,7 +62,7 @@ export class Engine {
   readonly adapter: AdapterInfo | null;
   /** Features in force: WebGPU's names, and `"simd"` on the CPU. */
   readonly features: ReadonlySet<string>;
-  /** Resolves if the GPU device is ever lost; stays pending otherwise. */
+  /** Resolves when the GPU device is lost, which the engine's own `dispose()` brings about too; pending until then. */
   readonly lost: Promise<{ reason: string; message: string }>;
   /** The fused kernels without the tape. */
   readonly kernels: RawKernels;

@@ -38,7 +38,7 @@ fn float_type(op: &'static str, a: &Tensor) -> Result<DType> {
 
 /// The common shape of two operands under broadcasting.
 fn broadcast(op: &'static str, a: &Tensor, b: &Tensor) -> Result<Shape> {
-    a.shape().broadcast(b.shape()).ok_or_else(|| {
+    let shape = a.shape().broadcast(b.shape()).ok_or_else(|| {
         Error::shape(
             op,
             format!(
@@ -47,5 +47,7 @@ fn broadcast(op: &'static str, a: &Tensor, b: &Tensor) -> Result<Shape> {
                 b.shape()
             ),
         )
-    })
+    })?;
+    // Two views can be small and their broadcast too large for any tensor.
+    Shape::new(op, &shape)
 }

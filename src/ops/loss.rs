@@ -105,7 +105,7 @@ impl Tensor {
                 ),
             ));
         }
-        let flat = last.reshape(&[-1, self.shape()[1] as isize])?;
+        let flat = last.reshape(&[target.shape().elements() as isize, self.shape()[1] as isize])?;
         let losses = flat.cross_entropy(&target.reshape(&[-1])?, options)?;
         if options.reduction == Reduction::None {
             return losses.reshape(&target.shape().iter().map(|&d| d as isize).collect::<Vec<_>>());

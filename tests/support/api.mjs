@@ -523,7 +523,8 @@ export const bodies = {
   },
 
   "dispose: twice is once, and nothing works after it": async (context) => {
-    const { engine } = context;
+    // An engine of its own, since tensors are counted: garbage of other tests may be collected meanwhile.
+    const engine = await context.wgrad.init({ device: context.device });
     const before = engine.memory().tensors;
     const x = engine.ones([2, 2], { requiresGrad: true });
     const y = engine.ones([2, 2]);
@@ -534,7 +535,7 @@ export const bodies = {
     equal(await z.data(), [7, 7], "a tensor made in between");
     equal(engine.memory().tensors, before + 2, "tensors");
     const disposed = ["disposed"];
-    await allFail(context, [
+    await allFail({ ...context, engine }, [
       [() => x.data(), "DisposedError", disposed],
       [() => x.array(), "DisposedError", disposed],
       [() => x.item(), "DisposedError", disposed],
@@ -661,7 +662,8 @@ export const bodies = {
     x.dispose();
   },
 
-  "tidy frees what it should and keeps what it should": async ({ wgrad, engine }) => {
+  "tidy frees what it should and keeps what it should": async ({ wgrad, device }) => {
+    const engine = await wgrad.init({ device });
     const before = engine.memory().tensors;
     const x = engine.tensor([1, 2], { requiresGrad: true });
     let lost;
@@ -730,7 +732,8 @@ export const bodies = {
     equal(engine.memory().tensors, before, "tensors at the end");
   },
 
-  "gradients of tensors that outlive a tidy survive it": async ({ engine }) => {
+  "gradients of tensors that outlive a tidy survive it": async ({ wgrad, device }) => {
+    const engine = await wgrad.init({ device });
     const before = engine.memory().tensors;
     const x = engine.tensor([1, -2, 3], { requiresGrad: true });
     for (let k = 0; k < 2; k++) {
@@ -755,7 +758,8 @@ export const bodies = {
     ok(engine.memory().tensors <= before + 2, "tensors");
   },
 
-  "tidy and noGrad refuse async functions and stay in order": async ({ wgrad, engine }) => {
+  "tidy and noGrad refuse async functions and stay in order": async ({ wgrad, device }) => {
+    const engine = await wgrad.init({ device });
     const x = engine.tensor([1, 2], { requiresGrad: true });
     const before = engine.memory().tensors;
     let release;
