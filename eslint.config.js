@@ -4,7 +4,18 @@ import { defineConfig, globalIgnores } from "eslint/config";
 import tseslint from "typescript-eslint";
 
 export default defineConfig(
-  globalIgnores(["dist", "www/dist", "js/generated", "target", "pkg", "tests/data", "tests/cases/run.mjs"]),
+  globalIgnores([
+    // Copies of other people's code that measurements bring along; git ignores them too.
+    ".bench",
+    ".gpu",
+    "dist",
+    "www/dist",
+    "js/generated",
+    "target",
+    "pkg",
+    "tests/data",
+    "tests/cases/run.mjs",
+  ]),
   {
     files: ["**/*.ts"],
     // Stand-ins for projects of users, each with its own settings.

@@ -7,7 +7,11 @@ export function show(value: unknown): string {
   if (typeof value === "function") return "a function";
   if (typeof value === "symbol") return "a symbol";
   if (Array.isArray(value)) return `[${value.map(show).join(", ")}]`;
-  if (typeof value === "object" && value !== null) return `a ${value.constructor?.name ?? "object"}`;
+  if (typeof value === "object" && value !== null) {
+    // An object without a prototype has no constructor.
+    const { constructor } = value as { constructor?: { name?: string } };
+    return `a ${constructor?.name ?? "object"}`;
+  }
   return String(value);
 }
 
@@ -43,14 +47,9 @@ export function booleanOption(op: string, name: string, value: unknown, otherwis
 }
 
 /** One of several words, or the first of them. */
-export function choiceOption<T extends string>(
-  op: string,
-  name: string,
-  value: unknown,
-  choices: readonly T[],
-): number {
+export function choiceOption(op: string, name: string, value: unknown, choices: readonly string[]): number {
   if (value === undefined) return 0;
-  const place = choices.indexOf(value as T);
+  const place = choices.indexOf(value as string);
   if (place < 0) {
     throw new ArgumentError(`${op}: ${name} is ${show(value)}; it must be ${choices.map(show).join(" or ")}`);
   }

@@ -87,7 +87,8 @@ function gpuOf(): GPU {
 
 async function webgpu({ device, powerPreference, timeoutMs }: Choice): Promise<Opened> {
   const gpu = gpuOf();
-  let adapter: GPUAdapter | null;
+  // Nothing, where the standard says null, has been seen too.
+  let adapter: GPUAdapter | null | undefined;
   try {
     const options = powerPreference === undefined ? {} : { powerPreference };
     adapter = await within(gpu.requestAdapter(options), timeoutMs, "WebGPU's requestAdapter");
@@ -120,7 +121,7 @@ async function adopted(gpuDevice: GPUDevice, timeoutMs: number): Promise<Opened>
 
 function opened(handle: number, adapter: AdapterInfo): Opened {
   const device = raw.gpuDevice(handle) as GPUDevice;
-  const lost = device.lost.then((info) => ({ reason: String(info.reason), message: info.message }));
+  const lost = device.lost.then((info) => ({ reason: info.reason, message: info.message }));
   return {
     handle,
     device: "webgpu",

@@ -68,7 +68,7 @@ export function makeInit(own: () => WasmSource | Promise<WasmSource>): Init {
       gpuDevice !== undefined &&
       (typeof gpuDevice !== "object" || gpuDevice === null || !("queue" in gpuDevice))
     ) {
-      throw new ArgumentError(`init: gpuDevice is ${show(gpuDevice)}; it must be a GPUDevice`);
+      throw new ArgumentError(`init: gpuDevice is ${show(given)}; it must be a GPUDevice`);
     }
     if (gpuDevice !== undefined && device === "cpu") {
       throw new ArgumentError('init: gpuDevice and device: "cpu" exclude each other');
