@@ -80,22 +80,20 @@ function textOf(error: unknown): string {
 function gpuOf(): GPU {
   // `navigator` is missing in Node 20; reading it there throws.
   const gpu = typeof navigator === "undefined" ? undefined : (navigator as { gpu?: GPU }).gpu;
-  if (gpu === undefined || gpu === null)
-    throw new Error("WebGPU is not available here (there is no navigator.gpu)");
+  if (!gpu) throw new Error("WebGPU is not available here (there is no navigator.gpu)");
   return gpu;
 }
 
 async function webgpu({ device, powerPreference, timeoutMs }: Choice): Promise<Opened> {
   const gpu = gpuOf();
-  // Nothing, where the standard says null, has been seen too.
-  let adapter: GPUAdapter | null | undefined;
+  let adapter: GPUAdapter | null;
   try {
     const options = powerPreference === undefined ? {} : { powerPreference };
     adapter = await within(gpu.requestAdapter(options), timeoutMs, "WebGPU's requestAdapter");
   } catch (error) {
     throw new Error(`WebGPU gave no adapter: ${textOf(error)}`, { cause: error });
   }
-  if (adapter === null || adapter === undefined) throw new Error("WebGPU is here, but gave no adapter");
+  if (!adapter) throw new Error("WebGPU is here, but gave no adapter");
   const info = adapterInfo(adapter.info);
   if (device === "auto" && info.isFallback) {
     const name = [info.vendor, info.architecture, info.description].filter(Boolean).join(" ");

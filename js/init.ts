@@ -64,10 +64,9 @@ export function makeInit(own: () => WasmSource | Promise<WasmSource>): Init {
     const timeoutMs = numberOption("init", "timeoutMs", options?.timeoutMs, 10_000);
     if (timeoutMs <= 0) throw new ArgumentError(`init: timeoutMs is ${timeoutMs}; it must be above 0`);
     const gpuDevice = options?.gpuDevice;
-    if (
-      gpuDevice !== undefined &&
-      (typeof gpuDevice !== "object" || gpuDevice === null || !("queue" in gpuDevice))
-    ) {
+    // Callers without types give anything.
+    const given: unknown = gpuDevice;
+    if (given !== undefined && (typeof given !== "object" || given === null || !("queue" in given))) {
       throw new ArgumentError(`init: gpuDevice is ${show(given)}; it must be a GPUDevice`);
     }
     if (gpuDevice !== undefined && device === "cpu") {
