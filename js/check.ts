@@ -1,12 +1,16 @@
-import { ArgumentError, IndexError, ShapeError } from "./errors.js";
+import { ArgumentError, IndexError, LimitError, ShapeError } from "./errors.js";
 
-/** How a value reads in an error. */
-export function show(value: unknown): string {
+/** How a value reads in an error: the first few levels and elements of an array. */
+export function show(value: unknown, depth = 0): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "bigint") return `${value.toString()}n`;
   if (typeof value === "function") return "a function";
   if (typeof value === "symbol") return "a symbol";
-  if (Array.isArray(value)) return `[${value.map(show).join(", ")}]`;
+  if (Array.isArray(value)) {
+    if (depth === 3) return "[…]";
+    const parts = (value as unknown[]).slice(0, 16).map((v) => show(v, depth + 1));
+    return `[${parts.join(", ")}${value.length > 16 ? ", …" : ""}]`;
+  }
   if (typeof value === "object" && value !== null) {
     // An object without a prototype has no constructor.
     const { constructor } = value as { constructor?: { name?: string } };
@@ -38,6 +42,13 @@ export function numberOption(op: string, name: string, value: unknown, otherwise
   return value;
 }
 
+/** A number option that must be finite, or its default. */
+export function finiteOption(op: string, name: string, value: unknown, otherwise: number): number {
+  const number = numberOption(op, name, value, otherwise);
+  if (Number.isFinite(number)) return number;
+  throw new ArgumentError(`${op}: ${name} is ${show(value)}; it must be a finite number`);
+}
+
 /** A truth option, or its default. */
 export function booleanOption(op: string, name: string, value: unknown, otherwise: boolean): boolean {
   if (value === undefined) return otherwise;
@@ -60,12 +71,17 @@ const MAX_SIZE = 2 ** 31 - 1;
 
 /** Sizes of dimensions: whole numbers from 0 (or from -1, where one may be worked out). */
 export function checkShape(op: string, shape: unknown, least = 0): Int32Array<ArrayBuffer> {
-  if (!Array.isArray(shape) && !ArrayBuffer.isView(shape)) {
+  if (!Array.isArray(shape) && !(ArrayBuffer.isView(shape) && !(shape instanceof DataView))) {
     throw new ShapeError(`${op}: a shape is an array of sizes, not ${show(shape)}`);
   }
   const sizes = Array.from(shape as ArrayLike<unknown>);
   for (const size of sizes) {
-    if (typeof size !== "number" || !Number.isInteger(size) || size < least || size > MAX_SIZE) {
+    if (typeof size === "number" && Number.isInteger(size) && size > MAX_SIZE) {
+      throw new LimitError(
+        `${op}: size ${size} in shape ${show(sizes)}; a dimension has at most ${MAX_SIZE} elements`,
+      );
+    }
+    if (typeof size !== "number" || !Number.isInteger(size) || size < least) {
       throw new ShapeError(
         `${op}: size ${show(size)} in shape ${show(sizes)}; sizes are whole numbers from ${String(least)} on`,
       );

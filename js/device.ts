@@ -52,6 +52,8 @@ async function within<T>(
   what: string,
   late?: (value: T) => void,
 ): Promise<T> {
+  // Timers count in 31 bits; longer ones fire at once.
+  if (timeoutMs >= 2 ** 31) return promise;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let gaveUp = false;
   const timeout = new Promise<never>((_, reject) => {
@@ -111,9 +113,14 @@ async function webgpu({ device, powerPreference, timeoutMs }: Choice): Promise<O
 }
 
 async function adopted(gpuDevice: GPUDevice, timeoutMs: number): Promise<Opened> {
-  const handle = await within(raw.deviceEngine(gpuDevice), timeoutMs, "the given gpuDevice", (late) => {
-    raw.disposeEngine(late);
-  });
+  let handle: number;
+  try {
+    handle = await within(raw.deviceEngine(gpuDevice), timeoutMs, "the given gpuDevice", (late) => {
+      raw.disposeEngine(late);
+    });
+  } catch (error) {
+    throw new UnsupportedError(`init: the given gpuDevice cannot be used: ${textOf(error)}`);
+  }
   return opened(handle, adapterInfo((gpuDevice as { adapterInfo?: GPUAdapterInfo }).adapterInfo));
 }
 

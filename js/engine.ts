@@ -2,8 +2,16 @@ import { booleanOption, checkOptions, checkShape, numberOption, show } from "./c
 import type { Opened } from "./device.js";
 import { ArgumentError, DisposedError, ShapeError } from "./errors.js";
 import * as raw from "./generated/wgrad.js";
-import { type DType, type NestedArray, type TypedArray, dtypeNumber, hostValues } from "./host.js";
+import {
+  type DType,
+  type NestedArray,
+  type TypedArray,
+  dtypeNumber,
+  hostValues,
+  wholeNumber,
+} from "./host.js";
 import { RawKernels } from "./kernels.js";
+import { catchForgotten, release } from "./net.js";
 import { Optimizers } from "./optim.js";
 import { Registry } from "./registry.js";
 import { Tensor, makeTensor, setEngineHandle } from "./tensor.js";
@@ -84,8 +92,12 @@ export class Engine {
     this.adapter = opened.adapter;
     this.features = opened.features;
     this.lost = opened.lost;
-    this.kernels = new RawKernels((handle) => makeTensor(this, this.#registry, handle));
-    this.optim = new Optimizers();
+    this.kernels = new RawKernels(this, (handle) => makeTensor(this, this.#registry, handle));
+    this.optim = new Optimizers(this);
+    const { handle } = opened;
+    catchForgotten(this, () => {
+      raw.disposeEngine(handle);
+    });
   }
 
   #live(): number {
@@ -136,25 +148,39 @@ export class Engine {
 
   /** A tensor of zeros. */
   zeros(shape: readonly number[], options?: TensorOptions): Tensor {
-    return this.#filled("zeros", shape, 0, options);
+    return this.#filled("zeros", 1, shape, 0, options);
   }
 
   /** A tensor of ones. */
   ones(shape: readonly number[], options?: TensorOptions): Tensor {
-    return this.#filled("ones", shape, 1, options);
+    return this.#filled("ones", 2, shape, 1, options);
   }
 
   /** A tensor filled with one value. */
   full(shape: readonly number[], value: number, options?: TensorOptions): Tensor {
     if (typeof value !== "number")
       throw new ArgumentError(`full: value is ${show(value)}; it must be a number`);
-    return this.#filled("full", shape, value, options);
+    return this.#filled("full", 0, shape, value, options);
   }
 
-  #filled(op: string, shape: readonly number[], value: number, options?: TensorOptions): Tensor {
+  #filled(
+    op: string,
+    caller: number,
+    shape: readonly number[],
+    value: number,
+    options?: TensorOptions,
+  ): Tensor {
     checkOptions(op, options, ["dtype", "requiresGrad"]);
+    const { dtype } = options ?? {};
+    if (dtype === "i32" || dtype === "u32") wholeNumber(value, dtype, op);
     const sizes = Uint32Array.from(checkShape(op, shape));
-    const handle = raw.full(this.#live(), sizes, value, dtypeNumber(op, options?.dtype ?? "f32"));
+    const handle = raw.full(
+      this.#live(),
+      sizes,
+      value,
+      dtypeNumber(op, options?.dtype === undefined ? "f32" : options.dtype),
+      caller,
+    );
     return this.#finish(handle, options?.requiresGrad, op);
   }
 
@@ -165,8 +191,11 @@ export class Engine {
       numberOption("rand", "low", options?.low, 0),
       numberOption("rand", "high", options?.high, 1),
     ];
-    if (!(low < high))
-      throw new ArgumentError(`rand: low is ${low} and high is ${high}; low must be below high`);
+    const finite = [low, high].every((end) => Number.isFinite(Math.fround(end)));
+    if (!finite || !(low < high))
+      throw new ArgumentError(
+        `rand: low is ${low} and high is ${high}; both must be finite f32 numbers, low below high`,
+      );
     const sizes = Uint32Array.from(checkShape("rand", shape));
     const handle = raw.uniform(this.#live(), sizes, low, high, floatType("rand", options?.dtype));
     return this.#finish(handle, options?.requiresGrad, "rand");
@@ -196,6 +225,7 @@ export class Engine {
    * @throws ArgumentError when `f` is asynchronous: its tensors would be freed while it still runs
    */
   tidy<T>(f: () => T): T {
+    checkFunction("tidy", f);
     const scope: Tensor[] = [];
     this.#registry.scopes.push(scope);
     let kept = new Set<Tensor>();
@@ -220,6 +250,7 @@ export class Engine {
    * @throws ArgumentError when `f` is asynchronous: what runs meanwhile would not be recorded either
    */
   noGrad<T>(f: () => T): T {
+    checkFunction("noGrad", f);
     const engine = this.#live();
     raw.pauseRecording(engine, true);
     try {
@@ -245,6 +276,7 @@ export class Engine {
   /** Gives the device's memory back; the engine's tensors cannot be used after it. A second call does nothing. */
   dispose(): void {
     if (this.#handle === 0) return;
+    release(this);
     raw.disposeEngine(this.#handle);
     this.#handle = 0;
   }
@@ -261,9 +293,13 @@ export function makeEngine(opened: Opened): Engine {
 }
 
 function floatType(op: string, dtype: DType | undefined): number {
-  const kind = dtypeNumber(op, dtype ?? "f32");
+  const kind = dtypeNumber(op, dtype === undefined ? "f32" : dtype);
   if (dtype === undefined || dtype === "f32" || dtype === "f16") return kind;
   throw new ArgumentError(`${op}: dtype is ${show(dtype)}; random numbers are f32 or f16`);
+}
+
+function checkFunction(op: string, f: unknown): void {
+  if (typeof f !== "function") throw new ArgumentError(`${op}: it takes a function, not ${show(f)}`);
 }
 
 function rejectPromise(op: string, result: unknown): void {

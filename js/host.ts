@@ -1,5 +1,8 @@
 import { show } from "./check.js";
-import { ArgumentError, DTypeError, ShapeError } from "./errors.js";
+import { ArgumentError, DTypeError, LimitError, ShapeError } from "./errors.js";
+
+/** The most dimensions a tensor can have. */
+const MAX_RANK = 8;
 
 /** The element types of tensors. */
 export type DType = "f32" | "f16" | "i32" | "u32" | "bool";
@@ -49,12 +52,13 @@ function defaultType(array: ArrayBufferView): DType {
   return name === "Uint32Array" ? "u32" : "i32";
 }
 
-function wholeNumber(value: number | bigint | boolean, dtype: DType): number {
+/** A number that an integer type holds. */
+export function wholeNumber(value: number | bigint | boolean, dtype: DType, op = "tensor"): number {
   const [low, high] = dtype === "i32" ? [-(2 ** 31), 2 ** 31 - 1] : [0, 2 ** 32 - 1];
   const number = Number(value);
   if (!Number.isInteger(number) || number < low || number > high) {
     throw new ArgumentError(
-      `tensor: ${show(value)} is no ${dtype}; it must be a whole number from ${String(low)} to ${String(high)}`,
+      `${op}: ${show(value)} is no ${dtype}; it must be a whole number from ${String(low)} to ${String(high)}`,
     );
   }
   return number;
@@ -77,7 +81,12 @@ function converted(values: ArrayLike<number | bigint | boolean>, dtype: DType): 
 /** The shape of nested arrays and their values in order. */
 function flattened(data: NestedArray): { shape: number[]; values: (number | boolean)[] } {
   const shape: number[] = [];
-  for (let level: unknown = data; Array.isArray(level); level = level[0]) shape.push(level.length);
+  for (let level: unknown = data; Array.isArray(level); level = level[0]) {
+    // An array inside itself has no end.
+    if (shape.length === MAX_RANK)
+      throw new LimitError(`tensor: arrays are nested deeper than ${MAX_RANK} levels`);
+    shape.push(level.length);
+  }
   const values: (number | boolean)[] = [];
   const walk = (part: unknown, depth: number): void => {
     if (depth === shape.length) {

@@ -51,6 +51,22 @@ function loadFailure(error: unknown): string {
   return `init: the WebAssembly module could not be loaded: ${text}${policy}`;
 }
 
+/** Whether this can do what is asked of a `GPUDevice`. */
+function isDevice(value: unknown): boolean {
+  const can = (thing: unknown, methods: readonly string[]): boolean =>
+    typeof thing === "object" &&
+    thing !== null &&
+    methods.every((name) => typeof (thing as Record<string, unknown>)[name] === "function");
+  const made = [
+    "createBuffer",
+    "createShaderModule",
+    "createComputePipeline",
+    "createBindGroup",
+    "createCommandEncoder",
+  ];
+  return can(value, made) && can((value as { queue?: unknown }).queue, ["submit", "writeBuffer"]);
+}
+
 const DEVICES = ["auto", "webgpu", "cpu"] as const;
 const POWER = ["high-performance", "low-power"] as const;
 
@@ -66,13 +82,20 @@ export function makeInit(own: () => WasmSource | Promise<WasmSource>): Init {
     const gpuDevice = options?.gpuDevice;
     // Callers without types give anything.
     const given: unknown = gpuDevice;
-    if (given !== undefined && (typeof given !== "object" || given === null || !("queue" in given))) {
-      throw new ArgumentError(`init: gpuDevice is ${show(given)}; it must be a GPUDevice`);
-    }
-    if (gpuDevice !== undefined && device === "cpu") {
+    if (given !== undefined && device === "cpu") {
       throw new ArgumentError('init: gpuDevice and device: "cpu" exclude each other');
     }
+    if (given !== undefined && !isDevice(given)) {
+      throw new ArgumentError(`init: gpuDevice is ${show(given)}; it must be a GPUDevice`);
+    }
     const { wasm } = options ?? {};
+    if (
+      wasm !== undefined &&
+      typeof wasm !== "string" &&
+      (typeof wasm !== "object" || (wasm as unknown) === null)
+    ) {
+      throw new ArgumentError(`init: wasm is ${show(wasm)}; it must be a URL, a Response, bytes or a module`);
+    }
     await loadOnce(wasm === undefined ? own : () => wasm);
     return makeEngine(await openDevice({ device, gpuDevice, powerPreference: preference, timeoutMs }));
   };

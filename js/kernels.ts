@@ -1,18 +1,31 @@
 import { checkOptions, choiceOption, numberOption } from "./check.js";
+import type { Engine } from "./engine.js";
 import * as raw from "./generated/wgrad.js";
-import { type GeluOptions, type Tensor, optionalHandle, tensorHandle } from "./tensor.js";
+import { type GeluOptions, type Tensor, tensorHandle } from "./tensor.js";
 
 /** The fused kernels without the tape: nothing is recorded, gradients are asked for by hand. */
 export class RawKernels {
+  readonly #engine: Engine;
   readonly #make: (handle: number) => Tensor;
 
   /** @internal */
-  constructor(make: (handle: number) => Tensor) {
+  constructor(engine: Engine, make: (handle: number) => Tensor) {
+    this.#engine = engine;
     this.#make = make;
   }
 
+  /** The handle of a tensor of this engine. */
+  #of(tensor: Tensor, op: string, name: string): number {
+    return tensorHandle(tensor, op, name, this.#engine);
+  }
+
+  /** The same for one that may be left out. */
+  #optional(tensor: Tensor | null | undefined, op: string, name: string): number {
+    return tensor === undefined || tensor === null ? 0 : this.#of(tensor, op, name);
+  }
+
   #gatedBackward(op: string, act: number, dy: Tensor, a: Tensor, b: Tensor): [Tensor, Tensor] {
-    const [u, x, y] = [tensorHandle(dy, op, "dy"), tensorHandle(a, op, "a"), tensorHandle(b, op, "b")];
+    const [u, x, y] = [this.#of(dy, op, "dy"), this.#of(a, op, "a"), this.#of(b, op, "b")];
     return Array.from(raw.gatedBackward(u, x, y, act), this.#make) as [Tensor, Tensor];
   }
 
@@ -48,8 +61,8 @@ export class RawKernels {
     const op = "layerNormForward";
     checkOptions(op, options, ["eps"]);
     const eps = numberOption(op, "eps", options?.eps, 1e-5);
-    const [w, b] = [optionalHandle(weight, op, "weight"), optionalHandle(bias, op, "bias")];
-    const handles = raw.layerNormForward(tensorHandle(x, op, "x"), w, b, eps);
+    const [w, b] = [this.#optional(weight, op, "weight"), this.#optional(bias, op, "bias")];
+    const handles = raw.layerNormForward(this.#of(x, op, "x"), w, b, eps);
     return Array.from(handles, this.#make) as [Tensor, Tensor, Tensor];
   }
 
@@ -63,11 +76,11 @@ export class RawKernels {
   ): [Tensor, Tensor, Tensor] {
     const op = "layerNormBackward";
     const handles = raw.layerNormBackward(
-      tensorHandle(dy, op, "dy"),
-      tensorHandle(x, op, "x"),
-      tensorHandle(mean, op, "mean"),
-      tensorHandle(rstd, op, "rstd"),
-      optionalHandle(weight, op, "weight"),
+      this.#of(dy, op, "dy"),
+      this.#of(x, op, "x"),
+      this.#of(mean, op, "mean"),
+      this.#of(rstd, op, "rstd"),
+      this.#optional(weight, op, "weight"),
     );
     return Array.from(handles, this.#make) as [Tensor, Tensor, Tensor];
   }

@@ -1,6 +1,8 @@
-import { checkOptions, numberOption, show } from "./check.js";
+import { checkOptions, finiteOption, numberOption, show } from "./check.js";
+import type { Engine } from "./engine.js";
 import { ArgumentError, DisposedError } from "./errors.js";
 import * as raw from "./generated/wgrad.js";
+import { catchForgotten, release } from "./net.js";
 import { type Tensor, tensorHandle } from "./tensor.js";
 
 /** Options of AdamW, with PyTorch's defaults. */
@@ -24,6 +26,9 @@ export class Optimizer {
   constructor(handle: number, lr: number) {
     this.#handle = handle;
     this.#lr = lr;
+    catchForgotten(this, () => {
+      raw.freeOptimizer(handle);
+    });
   }
 
   #live(op: string): number {
@@ -37,7 +42,7 @@ export class Optimizer {
   }
 
   set lr(lr: number) {
-    raw.optimizerSetLr(this.#live("lr"), numberOption("optimizer", "lr", lr, 0));
+    raw.optimizerSetLr(this.#live("lr"), finiteOption("adamw", "lr", lr, NaN));
     this.#lr = lr;
   }
 
@@ -54,6 +59,7 @@ export class Optimizer {
   /** Frees the moments; the parameters stay. A second call does nothing. */
   dispose(): void {
     if (this.#handle === 0) return;
+    release(this);
     raw.freeOptimizer(this.#handle);
     this.#handle = 0;
   }
@@ -66,6 +72,13 @@ export class Optimizer {
 
 /** Makers of optimizers. */
 export class Optimizers {
+  readonly #engine: Engine;
+
+  /** @internal */
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
   /** Adam with decoupled weight decay (Loshchilov and Hutter 2019) for these parameters. */
   adamw(parameters: readonly Tensor[], options?: AdamWOptions): Optimizer {
     checkOptions("adamw", options, ["lr", "betas", "eps", "weightDecay"]);
@@ -73,16 +86,16 @@ export class Optimizers {
       throw new ArgumentError(`adamw: parameters are ${show(parameters)}; they must be an array of tensors`);
     }
     const handles = Uint32Array.from(parameters as readonly Tensor[], (p, k) =>
-      tensorHandle(p, "adamw", `parameter ${k}`),
+      tensorHandle(p, "adamw", `parameter ${k}`, this.#engine),
     );
-    const lr = numberOption("adamw", "lr", options?.lr, 1e-3);
+    const lr = finiteOption("adamw", "lr", options?.lr, 1e-3);
     const betas: unknown = options?.betas ?? [0.9, 0.999];
     if (!Array.isArray(betas) || betas.length !== 2) {
       throw new ArgumentError(`adamw: betas are ${show(betas)}; they must be two numbers`);
     }
     const [beta1, beta2] = (betas as unknown[]).map((b) => numberOption("adamw", "betas", b, NaN));
-    const eps = numberOption("adamw", "eps", options?.eps, 1e-8);
-    const decay = numberOption("adamw", "weightDecay", options?.weightDecay, 0.01);
+    const eps = finiteOption("adamw", "eps", options?.eps, 1e-8);
+    const decay = finiteOption("adamw", "weightDecay", options?.weightDecay, 0.01);
     return new Optimizer(raw.adamw(handles, lr, beta1 ?? NaN, beta2 ?? NaN, eps, decay), lr);
   }
 }

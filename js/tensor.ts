@@ -113,7 +113,7 @@ export class Tensor {
   #binary(op: string, other: Operand, f: (a: number, b: number) => number): Tensor {
     const a = this.#live(op);
     if (typeof other !== "number") return this.#wrap(f(a, handleOf(other, op, "the other operand")));
-    const scalar = raw.full(this.#engineHandle(), new Uint32Array(0), other, raw.dtype(a));
+    const scalar = raw.full(this.#engineHandle(), new Uint32Array(0), other, raw.dtype(a), 0);
     try {
       return this.#wrap(f(a, scalar));
     } finally {
@@ -358,7 +358,7 @@ export class Tensor {
 
   /** Dimension `k` of the result is dimension `dims[k]`, as a view. */
   permute(dims: readonly number[]): Tensor {
-    const order = Int32Array.from(dims, (d) => checkIndex("permute", "dims", d));
+    const order = checkDims("permute", dims) ?? new Int32Array(0);
     return this.#unary("permute", (x) => raw.permute(x, order));
   }
 
@@ -370,7 +370,8 @@ export class Tensor {
 
   /** A range of one dimension, as a view. */
   slice(options: SliceOptions): Tensor {
-    checkOptions("slice", options, ["dim", "start", "end", "step"]);
+    const given: unknown = options;
+    checkOptions("slice", given === undefined ? null : given, ["dim", "start", "end", "step"]);
     const at = (name: keyof SliceOptions, otherwise: number): number => {
       const value = options[name] ?? otherwise;
       return value === Infinity ? 2 ** 31 - 1 : checkIndex("slice", name, value);
@@ -425,7 +426,7 @@ function isTanh(op: string, options: GeluOptions | undefined): boolean {
 }
 
 /** The handle of a tensor that may be left out: 0 stands for none. */
-export function optionalHandle(tensor: Tensor | null | undefined, op: string, name: string): number {
+function optionalHandle(tensor: Tensor | null | undefined, op: string, name: string): number {
   return tensor === undefined || tensor === null ? 0 : handleOf(tensor, op, name);
 }
 
@@ -434,7 +435,13 @@ export function makeTensor(engine: Engine, registry: Registry, handle: number): 
   return construct(engine, registry, handle);
 }
 
-/** The handle of a tensor, checked: `name` says in an error which argument it is. */
-export function tensorHandle(tensor: unknown, op: string, name: string): number {
-  return handleOf(tensor, op, name);
+/** The handle of a tensor of this engine, checked: `name` says in an error which argument it is. */
+export function tensorHandle(tensor: unknown, op: string, name: string, engine: Engine): number {
+  const handle = handleOf(tensor, op, name);
+  if ((tensor as Tensor).engine !== engine) {
+    throw new ArgumentError(
+      `${op}: ${name} is of another engine; different engines do not mix: read it and make it anew on this one`,
+    );
+  }
+  return handle;
 }

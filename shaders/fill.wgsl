@@ -17,5 +17,9 @@ fn main(
 ) {
   let i = linear_workgroup(workgroup, workgroups) * 256u + local;
   if i >= params.count { return; }
+#if float
   out[i] = to_scalar(bitcast<f32>(params.bits));
+#else
+  out[i] = bitcast<scalar>(params.bits);
+#endif
 }

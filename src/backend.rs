@@ -74,6 +74,26 @@ impl HostData {
     }
 }
 
+/// Collects into memory that may not be there: an allocation that fails must be an error, since a trap would take every engine
+/// of the page with it.
+pub(crate) fn try_collect<T>(
+    op: &'static str,
+    count: usize,
+    values: impl Iterator<Item = T>,
+) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(count).map_err(|_| {
+        let bytes = count as u64 * size_of::<T>() as u64;
+        Error::new(
+            ErrorKind::Limit,
+            op,
+            format!("{bytes} bytes of memory for {count} elements are not to be had; free tensors first"),
+        )
+    })?;
+    all.extend(values);
+    Ok(all)
+}
+
 /// Memory of one device.
 #[derive(Debug)]
 pub(crate) enum Buffer {

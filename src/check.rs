@@ -80,7 +80,7 @@ pub async fn run_case(
                 (Some(engine.tensor_i32(v, &[v.len()])?), v.iter().map(|&x| f64::from(x)).collect())
             }
             // Filled with NaN: what the kernel leaves unwritten is seen.
-            CaseBuffer::Output(n) => (Some(engine.full(&[*n], f32::NAN, own)?), vec![]),
+            CaseBuffer::Output(n) => (Some(engine.full(&[*n], f64::NAN, own)?), vec![]),
         };
         tensors.push(tensor);
         inputs.push(input);

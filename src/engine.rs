@@ -243,10 +243,19 @@ impl Engine {
     /// A tensor filled with one value.
     ///
     /// # Errors
-    /// `LimitError` when memory is short.
-    pub fn full(&self, shape: &[usize], value: f32, dtype: DType) -> Result<Tensor> {
-        let shape = Shape::new("full", shape)?;
-        crate::ops::create::full(self, "full", shape, value, dtype)
+    /// `LimitError` when memory is short; `ArgumentError` for a value that an integer type does not hold.
+    pub fn full(&self, shape: &[usize], value: f64, dtype: DType) -> Result<Tensor> {
+        self.filled("full", shape, value, dtype)
+    }
+
+    pub(crate) fn filled(
+        &self,
+        op: &'static str,
+        shape: &[usize],
+        value: f64,
+        dtype: DType,
+    ) -> Result<Tensor> {
+        crate::ops::create::full(self, op, Shape::new(op, shape)?, value, dtype)
     }
 
     /// A tensor of zeros.
@@ -254,7 +263,7 @@ impl Engine {
     /// # Errors
     /// `LimitError` when memory is short.
     pub fn zeros(&self, shape: &[usize]) -> Result<Tensor> {
-        self.full(shape, 0.0, DType::F32)
+        self.filled("zeros", shape, 0.0, DType::F32)
     }
 
     /// A tensor of ones.
@@ -262,7 +271,7 @@ impl Engine {
     /// # Errors
     /// `LimitError` when memory is short.
     pub fn ones(&self, shape: &[usize]) -> Result<Tensor> {
-        self.full(shape, 1.0, DType::F32)
+        self.filled("ones", shape, 1.0, DType::F32)
     }
 
     /// Uniform random numbers in `[low, high)`.
@@ -271,7 +280,12 @@ impl Engine {
     /// `LimitError` when memory is short.
     pub fn uniform(&self, shape: &[usize], low: f32, high: f32, dtype: DType) -> Result<Tensor> {
         let n = Shape::new("rand", shape)?.elements();
-        let values = self.0.random.borrow_mut().uniform(n, low, high);
+        let mut values = self.0.random.borrow_mut().uniform(n, low, high)?;
+        if dtype == DType::F16 {
+            // Rounding to f16 may reach the open end.
+            let inside = |v: f32| half::f16::from_f32(v).to_f32() < high;
+            values.iter_mut().filter(|v| !inside(**v)).for_each(|v| *v = low);
+        }
         self.upload("rand", HostData::F32(values), shape, dtype)
     }
 
@@ -289,7 +303,7 @@ impl Engine {
     /// `LimitError` when memory is short.
     pub fn randn(&self, shape: &[usize], dtype: DType) -> Result<Tensor> {
         let n = Shape::new("randn", shape)?.elements();
-        let values = self.0.random.borrow_mut().normal(n);
+        let values = self.0.random.borrow_mut().normal(n)?;
         self.upload("randn", HostData::F32(values), shape, dtype)
     }
 

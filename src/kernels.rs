@@ -239,7 +239,9 @@ impl Kernel {
     ) -> std::result::Result<String, wgsl::ComposeError> {
         let form = variant.strategy.flag();
         wgsl::compose(self.name, self.source, variant.scalar, dialect, &|flag| {
-            form == Some(flag) || self.has(variant.flags, flag)
+            form == Some(flag)
+                || (flag == "float" && variant.scalar.is_float())
+                || self.has(variant.flags, flag)
         })
     }
 

@@ -30,17 +30,17 @@ impl AdamWOptions {
     fn check(&self) -> Result<()> {
         let fail = |message: String| Err(Error::argument("adamw", message));
         if !(self.lr >= 0.0 && self.lr.is_finite()) {
-            return fail(format!("lr is {}; it must be 0 or more", self.lr));
+            return fail(format!("lr is {}; it must be finite, 0 or more", self.lr));
         }
         let unit = |b: f64| (0.0..1.0).contains(&b);
         if !(unit(self.betas.0) && unit(self.betas.1)) {
             return fail(format!("betas are {:?}; each lies in 0 to 1, 1 excluded", self.betas));
         }
         if !(self.eps >= 0.0 && self.eps.is_finite()) {
-            return fail(format!("eps is {}; it must be 0 or more", self.eps));
+            return fail(format!("eps is {}; it must be finite, 0 or more", self.eps));
         }
         if !(self.weight_decay >= 0.0 && self.weight_decay.is_finite()) {
-            return fail(format!("weightDecay is {}; it must be 0 or more", self.weight_decay));
+            return fail(format!("weightDecay is {}; it must be finite, 0 or more", self.weight_decay));
         }
         Ok(())
     }
@@ -66,21 +66,28 @@ impl AdamW {
     /// `ArgumentError` for an option out of range; `GradError` for a parameter that requires no gradient.
     pub fn new(parameters: Vec<Tensor>, options: AdamWOptions) -> Result<Self> {
         options.check()?;
+        let argument = |message: String| Err(Error::argument("adamw", message));
+        if parameters.is_empty() {
+            return argument("there is no parameter to optimise".into());
+        }
         for (k, p) in parameters.iter().enumerate() {
+            let named = format!("parameter {k} of shape {}", p.shape());
             if !p.requires_grad() {
+                return Err(Error::grad("adamw", format!("{named} does not require a gradient")));
+            }
+            if !p.is_leaf() {
                 return Err(Error::grad(
                     "adamw",
-                    format!("parameter {k} of shape {} does not require a gradient", p.shape()),
+                    format!("{named} was computed; give the tensors it came from"),
                 ));
             }
-            if !p.layout().is_contiguous()
-                || p.layout().offset() != 0
-                || p.layout().shape().elements() != p.storage().0.elements
-            {
-                return Err(Error::argument(
-                    "adamw",
-                    format!("parameter {k} is a view; give the tensor it was made from"),
-                ));
+            let whole = p.layout().is_contiguous() && p.shape().elements() == p.storage().0.elements;
+            if !whole {
+                return argument(format!("{named} is a view; give the tensor it was made from"));
+            }
+            p.same_engine("adamw", &parameters[0])?;
+            if let Some(twin) = parameters[..k].iter().position(|q| q.shares_storage(p)) {
+                return argument(format!("parameter {k} is the same tensor as parameter {twin}"));
             }
         }
         let slots =
@@ -147,7 +154,8 @@ impl AdamW {
     /// Forgets the gradients of all parameters.
     pub fn zero_grad(&self) {
         for slot in &self.slots {
-            slot.parameter.set_grad(None);
+            // Forgetting cannot fail.
+            let _ = slot.parameter.set_grad(None);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Random numbers: Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"), on the host.
 
+use crate::backend::try_collect;
+use crate::error::Result;
 use crate::math::exponential::ln_f32;
 
 /// A counter-based generator: number `k` of a seed is a function of both.
@@ -28,36 +30,44 @@ impl Philox {
         [c0, c1, c2, c3]
     }
 
-    /// The next `n` numbers. A call uses up whole blocks, so that what follows does not depend on `n` modulo four.
-    fn take(&mut self, n: usize) -> impl Iterator<Item = u32> {
-        let (key, first) = (self.key, self.counter);
-        self.counter += n.div_ceil(4) as u64;
-        (first..self.counter).flat_map(move |c| Self::block(key, [c as u32, (c >> 32) as u32, 0, 0])).take(n)
+    /// Runs `f` on the next numbers. A call uses up whole blocks, so that what follows does not depend on `n` modulo four; a call
+    /// that fails uses up none.
+    fn take<T>(&mut self, n: usize, f: impl FnOnce(&mut dyn Iterator<Item = u32>) -> Result<T>) -> Result<T> {
+        let (key, first, end) = (self.key, self.counter, self.counter + n.div_ceil(4) as u64);
+        let mut numbers = (first..end).flat_map(|c| Self::block(key, [c as u32, (c >> 32) as u32, 0, 0]));
+        let result = f(&mut numbers)?;
+        self.counter = end;
+        Ok(result)
     }
 
     /// Uniform in `[low, high)`, from the upper 24 bits.
-    pub fn uniform(&mut self, n: usize, low: f32, high: f32) -> Vec<f32> {
-        let span = high - low;
-        self.take(n)
-            .map(|bits| {
-                let value = low + span * ((bits >> 8) as f32 / 16_777_216.0);
+    pub fn uniform(&mut self, n: usize, low: f32, high: f32) -> Result<Vec<f32>> {
+        // In f64, where the span of two floats is finite.
+        let (from, span) = (f64::from(low), f64::from(high) - f64::from(low));
+        self.take(n, |numbers| {
+            let values = numbers.take(n).map(|bits| {
+                let value = (from + span * (f64::from(bits >> 8) / 16_777_216.0)) as f32;
                 // Rounding may reach the open end.
                 if value < high { value } else { low }
-            })
-            .collect()
+            });
+            try_collect("rand", n, values)
+        })
     }
 
     /// Normal of mean 0 and variance 1 (Box and Muller 1958), two numbers from two.
-    pub fn normal(&mut self, n: usize) -> Vec<f32> {
-        let bits: Vec<u32> = self.take(n.next_multiple_of(2)).collect();
-        let pairs = bits.chunks_exact(2).flat_map(|pair| {
-            // In (0, 1], so that the logarithm is finite.
-            let u = ((pair[0] >> 8) + 1) as f32 / 16_777_216.0;
-            let radius = f64::from(-2.0 * ln_f32(u)).sqrt();
-            let angle = std::f64::consts::TAU * (f64::from(pair[1]) / 4_294_967_296.0);
-            [(radius * libm::cos(angle)) as f32, (radius * libm::sin(angle)) as f32]
-        });
-        pairs.take(n).collect()
+    pub fn normal(&mut self, n: usize) -> Result<Vec<f32>> {
+        self.take(n.next_multiple_of(2), |numbers| {
+            let pairs = (0..n.div_ceil(2)).flat_map(|_| {
+                let mut next = || numbers.next().expect("as many as were asked for");
+                let (first, second) = (next(), next());
+                // In (0, 1], so that the logarithm is finite.
+                let u = ((first >> 8) + 1) as f32 / 16_777_216.0;
+                let radius = f64::from(-2.0 * ln_f32(u)).sqrt();
+                let angle = std::f64::consts::TAU * (f64::from(second) / 4_294_967_296.0);
+                [(radius * libm::cos(angle)) as f32, (radius * libm::sin(angle)) as f32]
+            });
+            try_collect("randn", n, pairs.take(n))
+        })
     }
 }
 
@@ -76,11 +86,11 @@ mod tests {
     #[test]
     fn moments_are_right() {
         let mut generator = Philox::new(7);
-        let z = generator.normal(100_001);
+        let z = generator.normal(100_001).unwrap();
         let mean = z.iter().map(|&v| f64::from(v)).sum::<f64>() / z.len() as f64;
         let var = z.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / z.len() as f64;
         assert!(mean.abs() < 0.015 && (var - 1.0).abs() < 0.03, "{mean} {var}");
-        let u = generator.uniform(100_000, -3.0, 1.0);
+        let u = generator.uniform(100_000, -3.0, 1.0).unwrap();
         assert!(u.iter().all(|v| (-3.0..1.0).contains(v)));
         let mean = u.iter().map(|&v| f64::from(v)).sum::<f64>() / u.len() as f64;
         assert!((mean + 1.0).abs() < 0.02, "{mean}");

@@ -109,10 +109,59 @@ impl Tensor {
     }
 
     /// Replaces the collected gradient; `None` forgets it.
-    pub fn set_grad(&self, gradient: Option<Self>) {
-        if let Some(variable) = &self.variable {
-            variable.set_gradient(gradient);
+    ///
+    /// # Errors
+    /// `GradError` for a gradient of a tensor that requires none; `ShapeError`, `DTypeError` when it is not like the
+    /// tensor; `ArgumentError` when it lives on another engine.
+    pub fn set_grad(&self, gradient: Option<&Self>) -> Result<()> {
+        if let Some(gradient) = gradient {
+            self.like_this("grad", "the gradient", gradient)?;
         }
+        match &self.variable {
+            Some(variable) => variable.set_gradient(gradient.map(Self::as_gradient).transpose()?),
+            None if gradient.is_none() => {}
+            None => {
+                return Err(Error::grad(
+                    "grad",
+                    "this tensor does not require a gradient; set requiresGrad first",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What stands for this tensor as a gradient: itself, or a copy where an optimizer may change it in place.
+    fn as_gradient(&self) -> Result<Self> {
+        let detached = self.detach();
+        if self.variable.is_some() { ops::shape::copied("backward", &detached) } else { Ok(detached) }
+    }
+
+    /// Fails unless `other` has this tensor's engine, shape and type.
+    fn like_this(&self, op: &'static str, name: &str, other: &Self) -> Result<()> {
+        self.same_engine(op, other)?;
+        if other.shape() != self.shape() {
+            let message = format!(
+                "{name} has shape {}; it must be {}, that of the tensor",
+                other.shape(),
+                self.shape()
+            );
+            return Err(Error::shape(op, message));
+        }
+        if other.dtype != self.dtype {
+            let message = format!("{name} is {}; it must be {}, as the tensor", other.dtype, self.dtype);
+            return Err(Error::dtype(op, message));
+        }
+        Ok(())
+    }
+
+    /// Whether it is a leaf: made, not computed by a recorded call.
+    pub(crate) fn is_leaf(&self) -> bool {
+        self.variable.as_ref().is_none_or(|v| v.is_leaf())
+    }
+
+    /// Whether both are views of one storage.
+    pub(crate) fn shares_storage(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.storage.0, &other.storage.0)
     }
 
     /// The same elements outside the graph.
@@ -138,24 +187,8 @@ impl Tensor {
         };
         let upstream = match upstream {
             Some(up) => {
-                self.same_engine("backward", up)?;
-                if up.shape() != self.shape() {
-                    return Err(Error::shape(
-                        "backward",
-                        format!(
-                            "upstream has shape {}; it must be {}, that of the tensor",
-                            up.shape(),
-                            self.shape()
-                        ),
-                    ));
-                }
-                if up.dtype != self.dtype {
-                    return Err(Error::dtype(
-                        "backward",
-                        format!("upstream is {}; it must be {}, as the tensor", up.dtype, self.dtype),
-                    ));
-                }
-                up.detach()
+                self.like_this("backward", "upstream", up)?;
+                up.as_gradient()?
             }
             None if self.shape().elements() == 1 => {
                 ops::create::full(&self.engine, "backward", *self.shape(), 1.0, self.dtype)?

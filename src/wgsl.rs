@@ -47,6 +47,12 @@ impl Scalar {
         if self == Self::F16 { 2 } else { 4 }
     }
 
+    /// Whether it holds floating-point numbers; shaders see it as the flag `float`.
+    #[must_use]
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::F32 | Self::F16 | Self::F16InF32)
+    }
+
     /// The type's name in WGSL.
     #[must_use]
     pub fn wgsl(self) -> &'static str {

@@ -1,53 +1,65 @@
 //! The CPU backend: kernels run at once, in order, on SIMD code.
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use bytemuck::allocation::cast_vec;
 use half::f16;
 
-use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, disposed};
+use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, disposed, try_collect};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernels::{Access, CpuArgs, CpuBuffer, Element};
 
-/// Counts that all memory of a backend shares.
+/// The words of one storage; an engine that is disposed takes them away.
+type Words = Rc<RefCell<Vec<f32>>>;
+
+/// What all memory of a backend shares.
 #[derive(Debug, Default)]
-struct Counters {
+struct Shared {
     bytes: Cell<u64>,
     disposed: Cell<bool>,
+    live: RefCell<Vec<Weak<RefCell<Vec<f32>>>>>,
+    /// How long the list of live words may become before the dead are taken out.
+    tidy_at: Cell<usize>,
 }
 
 /// Words on the heap; `f16` and `bool` elements take a word each.
 #[derive(Debug)]
 pub(crate) struct CpuMemory {
-    words: RefCell<Vec<f32>>,
-    counters: Rc<Counters>,
+    words: Words,
+    shared: Rc<Shared>,
 }
 
 impl Drop for CpuMemory {
     fn drop(&mut self) {
-        let bytes = self.words.get_mut().len() as u64 * 4;
-        self.counters.bytes.set(self.counters.bytes.get() - bytes);
+        let bytes = self.words.borrow().len() as u64 * 4;
+        self.shared.bytes.set(self.shared.bytes.get() - bytes);
     }
 }
 
 /// Runs kernels on the calling thread.
 #[derive(Debug, Default)]
 pub(crate) struct CpuBackend {
-    counters: Rc<Counters>,
+    shared: Rc<Shared>,
 }
 
 impl CpuBackend {
     fn keep(&self, words: Vec<f32>, dtype: DType) -> Storage {
         let elements = words.len();
-        self.counters.bytes.set(self.counters.bytes.get() + elements as u64 * 4);
-        let memory = CpuMemory { words: RefCell::new(words), counters: Rc::clone(&self.counters) };
-        Storage::new(Buffer::Cpu(memory), dtype, elements)
+        self.shared.bytes.set(self.shared.bytes.get() + elements as u64 * 4);
+        let words = Rc::new(RefCell::new(words));
+        let mut live = self.shared.live.borrow_mut();
+        if live.len() >= self.shared.tidy_at.get() {
+            live.retain(|w| w.strong_count() > 0);
+            self.shared.tidy_at.set(2 * live.len() + 64);
+        }
+        live.push(Rc::downgrade(&words));
+        Storage::new(Buffer::Cpu(CpuMemory { words, shared: Rc::clone(&self.shared) }), dtype, elements)
     }
 
     fn check(&self, op: &'static str) -> Result<()> {
-        if self.counters.disposed.get() { Err(disposed(op)) } else { Ok(()) }
+        if self.shared.disposed.get() { Err(disposed(op)) } else { Ok(()) }
     }
 }
 
@@ -66,18 +78,7 @@ impl Backend for CpuBackend {
 
     fn alloc(&self, op: &'static str, dtype: DType, elements: usize) -> Result<Storage> {
         self.check(op)?;
-        let mut words = Vec::new();
-        // An allocation that fails must be an error: a trap would take every engine of the page with it.
-        words.try_reserve_exact(elements).map_err(|_| {
-            Error::limit(
-                op,
-                format!(
-                    "{} bytes of memory for {elements} elements are not to be had; free tensors first",
-                    elements as u64 * 4
-                ),
-            )
-        })?;
-        words.resize(elements, 0.0);
+        let words = try_collect(op, elements, std::iter::repeat_n(0.0, elements))?;
         Ok(self.keep(words, dtype))
     }
 
@@ -140,11 +141,8 @@ impl Backend for CpuBackend {
     ) -> LocalFuture<Result<HostData>> {
         let result = self.check(op).and_then(|()| {
             let words = memory_of(storage).words.borrow();
-            let mut out: Vec<u32> = Vec::new();
-            out.try_reserve_exact(count).map_err(|_| {
-                Error::limit(op, format!("no memory for a copy of {count} elements; free tensors first"))
-            })?;
-            out.extend_from_slice(bytemuck::cast_slice(&words[start..start + count]));
+            let range = words[start..start + count].iter();
+            let out = try_collect(op, count, range.map(|w| w.to_bits()))?;
             Ok(HostData::from_words(storage.0.dtype, out))
         });
         Box::pin(std::future::ready(result))
@@ -159,12 +157,16 @@ impl Backend for CpuBackend {
     }
 
     fn memory(&self) -> Memory {
-        let bytes = self.counters.bytes.get();
+        let bytes = self.shared.bytes.get();
         Memory { bytes_used: bytes, bytes_allocated: bytes }
     }
 
     fn dispose(&self) {
-        self.counters.disposed.set(true);
+        self.shared.disposed.set(true);
+        self.shared.bytes.set(0);
+        for words in self.shared.live.take().iter().filter_map(Weak::upgrade) {
+            words.take();
+        }
     }
 }
 

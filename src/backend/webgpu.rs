@@ -7,7 +7,7 @@ use half::f16;
 use wasm_bindgen::prelude::{Closure, JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 
-use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, disposed};
+use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, disposed, try_collect};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernels::{Element, Kernel, Strategy, Traits, Variant};
@@ -30,11 +30,14 @@ const MAX_WORKGROUPS: u64 = 65_535;
 /// `GPUMapMode.READ`.
 const MAP_READ: u32 = 1;
 
+/// How long the news of a lost device may take after a read has failed.
+const LOSS_TOLD_MS: u32 = 1000;
+
 /// Bytes of the device's record of values out of range.
 const FAULTS_SIZE: u64 = 16;
 
 /// What became of the device.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     disposed: Cell<bool>,
     lost: RefCell<Option<String>>,
@@ -43,6 +46,8 @@ struct State {
     /// Whether a call that can report values out of range was noted since the last read.
     faults_pending: Cell<bool>,
     flush_planned: Cell<bool>,
+    /// Hears of errors, on a device that is the engine's own; the device goes with it.
+    listener: RefCell<Option<Closure<dyn FnMut(JsValue)>>>,
 }
 
 /// A copy on its way to the host.
@@ -53,7 +58,6 @@ struct Copied {
     faults: bool,
 }
 
-#[derive(Debug)]
 struct Shared {
     handle: JsValue,
     owned: bool,
@@ -68,8 +72,14 @@ struct Shared {
 }
 
 /// Runs kernels on a WebGPU device.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct WebGpuBackend(Rc<Shared>);
+
+impl std::fmt::Debug for WebGpuBackend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("WebGpuBackend").field(&self.0.capabilities).finish()
+    }
+}
 
 impl WebGpuBackend {
     /// The device of the adapter that `navigator.gpu` gives, software adapters included.
@@ -139,27 +149,24 @@ fn watch(shared: &Rc<Shared>) {
         spawn_local(async move {
             let info = JsFuture::from(lost).await.unwrap_or(JsValue::UNDEFINED);
             if let Some(shared) = weak.upgrade() {
-                let reason = get(&info, "reason").as_string().unwrap_or_else(|| "unknown".into());
-                shared.state.lost.replace(Some(format!("{reason}: {}", message(&info))));
+                shared.state.lost.replace(Some(device::loss(&info)));
             }
         });
     }
-    let weak = Rc::downgrade(shared);
-    let listener = Closure::<dyn FnMut(JsValue)>::new(move |event: JsValue| {
-        if let Some(shared) = weak.upgrade() {
-            let text = message(&get(&event, "error"));
-            shared
-                .state
-                .fault
-                .borrow_mut()
-                .get_or_insert_with(|| Error::new(ErrorKind::Kernel, "webgpu", text));
+    // On a device of the caller's, other people's errors would arrive here too: error scopes serve there.
+    if shared.owned {
+        let weak = Rc::downgrade(shared);
+        let listener = Closure::<dyn FnMut(JsValue)>::new(move |event: JsValue| {
+            if let Some(shared) = weak.upgrade() {
+                shared.note_fault(message(&get(&event, "error")));
+            }
+        });
+        if let Ok(add) = get(&shared.handle, "addEventListener").dyn_into::<js_sys::Function>() {
+            // A device without events can still compute; it then reports nothing by itself.
+            let _ = add.call2(&shared.handle, &"uncapturederror".into(), listener.as_ref());
         }
-    });
-    if let Ok(add) = get(&shared.handle, "addEventListener").dyn_into::<js_sys::Function>() {
-        // A device without events can still compute; it then reports nothing by itself.
-        let _ = add.call2(&shared.handle, &"uncapturederror".into(), listener.as_ref());
+        shared.state.listener.replace(Some(listener));
     }
-    listener.forget();
 }
 
 impl Shared {
@@ -181,9 +188,22 @@ impl Shared {
         Ok(Storage::new(Buffer::Gpu(self.pool.alloc(op, bytes, idle)?), dtype, elements))
     }
 
-    fn flush(&self) {
+    fn flush(self: &Rc<Self>) {
+        let scope = (!self.owned).then(|| self.device.push_error_scope(wgpu::ErrorFilter::Validation));
         self.recorder.borrow_mut().flush(&self.device, &self.queue, &self.faults);
         self.pool.settle();
+        if let Some(scope) = scope {
+            let (error, weak) = (scope.pop(), Rc::downgrade(self));
+            spawn_local(async move {
+                if let (Some(error), Some(shared)) = (error.await, weak.upgrade()) {
+                    shared.note_fault(error.to_string());
+                }
+            });
+        }
+    }
+
+    fn note_fault(&self, text: String) {
+        self.state.fault.borrow_mut().get_or_insert_with(|| Error::new(ErrorKind::Kernel, "webgpu", text));
     }
 
     /// Flushes at the end of the running JavaScript task, unless something does before.
@@ -225,7 +245,7 @@ impl Shared {
 
     /// Hands over what is queued and then a copy of `bytes` from `start` of a buffer, with the record of faults behind
     /// them. What the caller does next comes later in the queue and is not seen.
-    fn copy_out(&self, source: &wgpu::Buffer, start: u64, bytes: u64) -> Copied {
+    fn copy_out(self: &Rc<Self>, source: &wgpu::Buffer, start: u64, bytes: u64) -> Copied {
         self.flush();
         let faults = self.state.faults_pending.replace(false);
         let size = bytes + if faults { FAULTS_SIZE } else { 0 };
@@ -255,11 +275,7 @@ impl Shared {
         }
         let range = handle.get_mapped_range().map_err(|e| Error::new(ErrorKind::Kernel, op, message(&e)))?;
         let count = copied.words + if copied.faults { FAULTS_SIZE as usize / 4 } else { 0 };
-        let mut words: Vec<u32> = Vec::new();
-        words.try_reserve_exact(count).map_err(|_| {
-            Error::limit(op, format!("no memory for a copy of {count} words; free tensors first"))
-        })?;
-        words.resize(count, 0);
+        let mut words = try_collect(op, count, std::iter::repeat_n(0u32, count))?;
         js_sys::Uint32Array::new(&range).subarray(0, count as u32).copy_to(&mut words);
         handle.unmap();
         copied.staging.destroy();
@@ -275,14 +291,15 @@ impl Shared {
         Ok(words)
     }
 
-    /// Why a staging buffer could not be mapped: mostly because the device is gone, which may be told a moment later.
+    /// Why a staging buffer could not be mapped: mostly because the device is gone, which is told in a later task.
     async fn why_no_map(&self, op: &'static str, error: &JsValue) -> Error {
-        const TURNS: usize = 8;
-        for _ in 0..TURNS {
-            if let Err(known) = self.check(op) {
-                return known;
-            }
-            JsFuture::from(js_sys::Promise::resolve(&JsValue::UNDEFINED)).await.ok();
+        if let Err(known) = self.check(op) {
+            return known;
+        }
+        if let Some(reason) = device::lost_within(&self.handle, LOSS_TOLD_MS).await {
+            let lost = lost_error(op, &reason);
+            self.state.lost.replace(Some(reason));
+            return lost;
         }
         self.take_fault().unwrap_or_else(|| Error::new(ErrorKind::Kernel, op, message(error)))
     }
@@ -323,12 +340,14 @@ impl Backend for WebGpuBackend {
         let write = |bytes: &[u8]| self.0.queue.write_buffer(&gpu(&storage).buffer, 0, bytes);
         match (&data, dtype, self.0.capabilities.f16) {
             (HostData::F32(values), DType::F16, true) => {
-                let mut halves: Vec<f16> = values.iter().map(|&v| f16::from_f32(v)).collect();
-                halves.resize(halves.len().next_multiple_of(2), f16::ZERO);
+                let padding = (values.len() % 2 == 1).then_some(f16::ZERO);
+                let halves = values.iter().map(|&v| f16::from_f32(v)).chain(padding);
+                let halves = try_collect(op, values.len().next_multiple_of(2), halves)?;
                 write(bytemuck::cast_slice(&halves));
             }
             (HostData::F32(values), DType::F16, false) => {
-                let rounded: Vec<f32> = values.iter().map(|&v| f16::from_f32(v).to_f32()).collect();
+                let rounded = values.iter().map(|&v| f16::from_f32(v).to_f32());
+                let rounded = try_collect(op, values.len(), rounded)?;
                 write(bytemuck::cast_slice(&rounded));
             }
             _ => write(bytemuck::cast_slice(data.words())),
@@ -377,7 +396,7 @@ impl Backend for WebGpuBackend {
             let words = shared.arrive(op, copied?).await?;
             if scalar == Scalar::F16 {
                 let halves: &[f16] = &bytemuck::cast_slice(&words)[(from - first) / 2..][..count];
-                return Ok(HostData::F32(halves.iter().map(|h| h.to_f32()).collect()));
+                return try_collect(op, count, halves.iter().map(|h| h.to_f32())).map(HostData::F32);
             }
             Ok(HostData::from_words(dtype, words))
         })
@@ -404,8 +423,9 @@ impl Backend for WebGpuBackend {
         if self.0.state.disposed.replace(true) {
             return;
         }
-        self.0.recorder.borrow_mut().clear();
-        self.0.pool.clear();
+        self.0.recorder.borrow_mut().dispose();
+        self.0.pool.dispose();
+        self.0.faults.destroy();
         if self.0.owned {
             self.0.device.destroy();
         }

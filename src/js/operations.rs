@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use wasm_bindgen::prelude::wasm_bindgen;
 
 use super::{Table, Thrown, dims, keep, optional, sizes, tensor, thrown};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::optim::{AdamW, AdamWOptions};
 use crate::{Approximate, CrossEntropy, Reduction, Tensor};
 
@@ -159,9 +159,6 @@ pub fn adamw(
 ) -> Thrown<u32> {
     thrown((|| {
         let parameters = parameters.iter().map(|&p| tensor(p)).collect::<Result<Vec<_>>>()?;
-        if parameters.windows(2).any(|w| w[0].engine() != w[1].engine()) {
-            return Err(Error::argument("adamw", "the parameters belong to different engines"));
-        }
         let optimizer =
             AdamW::new(parameters, AdamWOptions { lr, betas: (beta1, beta2), eps, weight_decay })?;
         Ok(OPTIMIZERS.with_borrow_mut(|t| t.put(optimizer)))

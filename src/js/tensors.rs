@@ -5,6 +5,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen_futures::future_to_promise;
 
 use super::{TENSORS, Thrown, engine, keep, optional, sizes, tensor, thrown};
+use crate::backend::try_collect;
 use crate::error::{Error, Result};
 use crate::{DType, HostData, Tensor};
 
@@ -17,11 +18,8 @@ fn dtype(number: u8) -> Result<DType> {
 
 /// The contents of a typed array, or an error where there is no memory for them.
 fn copied<T: Copy + Default>(length: u32, copy: impl FnOnce(&mut [T])) -> Result<Vec<T>> {
-    let mut values: Vec<T> = Vec::new();
-    values.try_reserve_exact(length as usize).map_err(|_| {
-        Error::limit("tensor", format!("no memory for {length} elements; free tensors first"))
-    })?;
-    values.resize(length as usize, T::default());
+    let length = length as usize;
+    let mut values = try_collect("tensor", length, std::iter::repeat_n(T::default(), length))?;
     copy(&mut values);
     Ok(values)
 }
@@ -51,10 +49,11 @@ pub fn from_u32(engine: u32, data: &Uint32Array, shape: &[u32], kind: u8) -> Thr
     thrown(made(engine, data, shape, kind))
 }
 
-/// A tensor filled with one value.
+/// A tensor filled with one value; `caller` is 0 for full, 1 for zeros, 2 for ones.
 #[wasm_bindgen(js_name = full)]
-pub fn full(handle: u32, shape: &[u32], value: f32, kind: u8) -> Thrown<u32> {
-    thrown((|| engine(handle)?.full(&sizes(shape), value, dtype(kind)?).map(keep))())
+pub fn full(handle: u32, shape: &[u32], value: f64, kind: u8, caller: u8) -> Thrown<u32> {
+    let op = ["full", "zeros", "ones"][usize::from(caller.min(2))];
+    thrown((|| engine(handle)?.filled(op, &sizes(shape), value, dtype(kind)?).map(keep))())
 }
 
 /// Uniform random numbers.
@@ -115,10 +114,7 @@ pub fn grad(handle: u32) -> Thrown<u32> {
 /// Replaces the gradient; 0 forgets it.
 #[wasm_bindgen(js_name = setGrad)]
 pub fn set_grad(handle: u32, gradient: u32) -> Thrown<()> {
-    thrown((|| {
-        tensor(handle)?.set_grad(optional(gradient)?.map(|g| g.detach()));
-        Ok(())
-    })())
+    thrown((|| tensor(handle)?.set_grad(optional(gradient)?.as_ref()))())
 }
 
 /// Sends gradients back; `upstream` 0 stands for 1.
@@ -138,7 +134,8 @@ pub fn data(handle: u32) -> Thrown<Promise> {
             HostData::F32(v) => Float32Array::from(v.as_slice()).into(),
             HostData::I32(v) => Int32Array::from(v.as_slice()).into(),
             HostData::U32(v) if boolean => {
-                Uint8Array::from(v.iter().map(|&x| x as u8).collect::<Vec<_>>().as_slice()).into()
+                let bytes = thrown(try_collect("data", v.len(), v.iter().map(|&x| x as u8)))?;
+                Uint8Array::from(bytes.as_slice()).into()
             }
             HostData::U32(v) => Uint32Array::from(v.as_slice()).into(),
         })

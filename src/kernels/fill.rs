@@ -1,7 +1,8 @@
 //! Every element becomes one value.
 
-use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, UNTUNED};
+use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, Kernel, RefArgs, UNTUNED};
 use crate::error::Result;
+use crate::wgsl::Scalar;
 
 params! {
     struct Params {
@@ -18,7 +19,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     fields: Params::FIELDS,
     params_size: size_of::<Params>(),
     flags: &[],
-    scalars: FLOATS,
+    scalars: &[Scalar::F32, Scalar::F16, Scalar::F16InF32, Scalar::I32, Scalar::U32],
     strategies: ELEMENTWISE,
     tune: UNTUNED,
     workgroups: |params, _, _| u64::from(bytemuck::from_bytes::<Params>(params).count).div_ceil(256),

@@ -23,7 +23,7 @@ fn forward(op: &'static str, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 /// A scalar on the engine and of the type of `like`.
 pub(crate) fn scalar(like: &Tensor, value: f32) -> Result<Tensor> {
-    full(like.engine(), "scalar", Shape::from_checked(&[]), value, like.dtype())
+    full(like.engine(), "scalar", Shape::from_checked(&[]), f64::from(value), like.dtype())
 }
 
 impl Tensor {

@@ -2,31 +2,40 @@
 
 use crate::dtype::DType;
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::fill;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+
+/// The bits of `value` as an element of `dtype`.
+fn bits(op: &'static str, value: f64, dtype: DType) -> Result<u32> {
+    let whole = |low: f64, high: f64| {
+        if value.fract() == 0.0 && (low..=high).contains(&value) {
+            return Ok(value);
+        }
+        let range = format!("a whole number from {low} to {high}");
+        Err(Error::argument(op, format!("{value} is no {dtype}; it must be {range}")))
+    };
+    Ok(match dtype {
+        DType::F32 | DType::F16 => (value as f32).to_bits(),
+        DType::I32 => whole(f64::from(i32::MIN), f64::from(i32::MAX))? as i32 as u32,
+        DType::U32 => whole(0.0, f64::from(u32::MAX))? as u32,
+        DType::Bool => u32::from(value != 0.0),
+    })
+}
 
 /// A tensor filled with one value.
 pub(crate) fn full(
     engine: &Engine,
     op: &'static str,
     shape: Shape,
-    value: f32,
+    value: f64,
     dtype: DType,
 ) -> Result<Tensor> {
-    if !dtype.is_float() {
-        let n = shape.elements();
-        let data = match dtype {
-            DType::I32 => crate::HostData::I32(vec![value as i32; n]),
-            DType::Bool => crate::HostData::U32(vec![u32::from(value != 0.0); n]),
-            _ => crate::HostData::U32(vec![value as u32; n]),
-        };
-        return engine.upload(op, data, &shape, dtype);
-    }
+    let bits = bits(op, value, dtype)?;
     let out = engine.empty(op, shape, dtype)?;
     if shape.elements() > 0 {
-        let params = fill::Params { count: shape.elements() as u32, bits: value.to_bits() };
+        let params = fill::Params { count: shape.elements() as u32, bits };
         engine.run(&fill::KERNEL, fill::KERNEL.set(&[]), dtype, &params, &[Some(&out)])?;
     }
     Ok(out)

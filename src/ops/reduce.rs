@@ -50,7 +50,7 @@ fn reduce(op: &'static str, x: &Tensor, dims: &[usize], scale: f32) -> Result<Te
     let length: usize = dims.iter().map(|&d| x.shape()[d]).product();
     if length == 0 {
         // The scale of an empty mean is infinite: 0 * inf is the NaN that PyTorch gives.
-        return full(x.engine(), op, keep, 0.0 * scale, x.dtype());
+        return full(x.engine(), op, keep, f64::from(0.0 * scale), x.dtype());
     }
     let mut dims = dims.to_vec();
     dims.retain(|&d| x.shape()[d] != 1);

@@ -127,7 +127,7 @@ impl Runner<'_> {
             for (argument, name) in step.args.iter().zip(names) {
                 let t = match argument {
                     GraphArgument::Name(name) => values[name].clone(),
-                    GraphArgument::Scalar(x) => self.engine.full(&[], *x as f32, views[0].dtype())?,
+                    GraphArgument::Scalar(x) => self.engine.full(&[], *x, views[0].dtype())?,
                 };
                 operands.push(((*name).to_owned(), t));
             }

@@ -81,7 +81,29 @@ pub(super) async fn request_device(adapter: &JsValue) -> Result<JsValue> {
     }
     set(&descriptor, "requiredLimits", &limits);
     set(&descriptor, "label", &"wgrad".into());
-    resolve(call(adapter, "requestDevice", &descriptor)?).await.map_err(|e| unsupported(message(&e)))
+    let device = resolve(call(adapter, "requestDevice", &descriptor)?).await;
+    match device.map_err(|e| unsupported(message(&e)))? {
+        device if get(&device, "queue").is_object() => Ok(device),
+        other => Err(unsupported(format!("requestDevice gave {other:?}, which is no device"))),
+    }
+}
+
+/// What a `GPUDeviceLostInfo` says.
+pub(super) fn loss(info: &JsValue) -> String {
+    let reason = get(info, "reason").as_string().unwrap_or_else(|| "unknown".into());
+    format!("{reason}: {}", message(info))
+}
+
+/// Why the device is lost, if that is told within some milliseconds.
+pub(super) async fn lost_within(device: &JsValue, milliseconds: u32) -> Option<String> {
+    let timer = Promise::new(&mut |resolve, _| {
+        if let Ok(set) = get(&js_sys::global(), "setTimeout").dyn_into::<Function>() {
+            let _ = set.call2(&JsValue::UNDEFINED, &resolve, &milliseconds.into());
+        }
+    });
+    let first = Promise::race(&Array::of2(&get(device, "lost"), &timer));
+    let info = JsFuture::from(first).await.ok()?;
+    info.is_object().then(|| loss(&info))
 }
 
 /// What the device offers; `info` is its adapter's.

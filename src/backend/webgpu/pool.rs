@@ -29,6 +29,9 @@ type FreeList = Vec<(u64, Rc<PooledBuffer>)>;
 pub(crate) struct Pool {
     device: wgpu::Device,
     max_size: u64,
+    /// Every buffer that was made and not destroyed, by its number.
+    all: RefCell<HashMap<u64, wgpu::Buffer>>,
+    disposed: Cell<bool>,
     /// Free buffers by size.
     free: RefCell<HashMap<u64, FreeList>>,
     /// Surplus that noted calls still use.
@@ -47,6 +50,8 @@ impl Pool {
         Self {
             device,
             max_size,
+            all: RefCell::default(),
+            disposed: Cell::new(false),
             free: RefCell::default(),
             doomed: RefCell::default(),
             free_bytes: Cell::new(0),
@@ -93,7 +98,9 @@ impl Pool {
             let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
             self.allocated.set(self.allocated.get() + size);
             let id = self.next.replace(self.next.get() + 1);
-            Rc::new(PooledBuffer { buffer: self.device.create_buffer(&descriptor), id, size })
+            let buffer = self.device.create_buffer(&descriptor);
+            self.all.borrow_mut().insert(id, buffer.clone());
+            Rc::new(PooledBuffer { buffer, id, size })
         };
         self.used.set(self.used.get() + bytes);
         self.peak.set(self.peak.get().max(self.used.get()));
@@ -101,6 +108,9 @@ impl Pool {
     }
 
     fn give_back(&self, buffer: &Rc<PooledBuffer>, bytes: u64) {
+        if self.disposed.get() {
+            return;
+        }
         self.used.set(self.used.get() - bytes);
         self.free_bytes.set(self.free_bytes.get() + buffer.size);
         let time = self.time.replace(self.time.get() + 1);
@@ -127,15 +137,21 @@ impl Pool {
 
     fn destroy(&self, buffer: &PooledBuffer) {
         self.allocated.set(self.allocated.get() - buffer.size);
+        self.all.borrow_mut().remove(&buffer.id);
         buffer.buffer.destroy();
     }
 
-    /// Destroys what is free.
-    pub fn clear(&self) {
-        for (_, buffer) in self.free.borrow_mut().drain().flat_map(|(_, list)| list) {
-            self.destroy(&buffer);
+    /// Destroys every buffer, those of live tensors too.
+    pub fn dispose(&self) {
+        for buffer in self.all.take().into_values() {
+            buffer.destroy();
         }
-        self.free_bytes.set(0);
+        self.free.take();
+        self.doomed.take();
+        for count in [&self.free_bytes, &self.allocated, &self.used] {
+            count.set(0);
+        }
+        self.disposed.set(true);
     }
 
     pub fn allocated(&self) -> u64 {

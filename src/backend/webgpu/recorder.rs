@@ -99,10 +99,11 @@ impl Recorder {
     }
 
     /// Forgets everything, without handing it over.
-    pub fn clear(&mut self) {
+    pub fn dispose(&mut self) {
         self.ops.clear();
         self.params.clear();
         self.groups.clear();
+        self.uniforms.destroy();
     }
 }
 
