@@ -22,6 +22,14 @@ struct Params {
 #endif
 @group(0) @binding(4) var<uniform> params: Params;
 
+fn term(at: u32) -> f32 {
+#if resumed
+  return partials_in[at];
+#else
+  return f32(x[at]);
+#endif
+}
+
 @compute @workgroup_size(256)
 fn main(
   @builtin(workgroup_id) workgroup: vec3<u32>,
@@ -35,14 +43,14 @@ fn main(
   let start = (i / params.inner / params.groups) * params.length * params.inner + col;
   let first = group * params.per_group;
   let last = min(first + params.per_group, params.length);
+  // Four at a time: the loads of a column do not wait for each other.
   var sum = 0.0;
-  for (var k = first; k < last; k++) {
-#if resumed
-    sum += partials_in[start + k * params.inner];
-#else
-    sum += f32(x[start + k * params.inner]);
-#endif
+  var k = first;
+  for (; k + 4u <= last; k += 4u) {
+    let at = start + k * params.inner;
+    sum += (term(at) + term(at + params.inner)) + (term(at + 2u * params.inner) + term(at + 3u * params.inner));
   }
+  for (; k < last; k++) { sum += term(start + k * params.inner); }
 #if partial
   partials_out[i] = sum * params.scale;
 #else

@@ -4,8 +4,12 @@ use super::sum_rows::{STAGED, STAGES, flags, staged_buffers, staged_outputs};
 use super::{Case, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, UNTUNED};
 use crate::error::Result;
 
-/// The most elements of a column that one invocation adds up.
-pub(crate) const PER_GROUP: usize = 128;
+/// Elements of a column that one invocation adds up: all of a short one, else so many that two stages do.
+pub(crate) fn per_group(length: usize) -> usize {
+    const SHORT: usize = 64;
+    const LONG: usize = 256;
+    if length <= SHORT { SHORT } else { (length as f64).sqrt().ceil().min(LONG as f64) as usize }
+}
 
 params! {
     struct Params {
@@ -77,13 +81,13 @@ fn cases() -> Vec<Case> {
     for (outer, length, inner, fresh, last) in
         [(1, 1, 1, true, true), (3, 5, 67, true, true), (2, 300, 3, true, false), (1, 7, 300, false, true)]
     {
-        let groups = usize::div_ceil(length, PER_GROUP);
+        let groups = usize::div_ceil(length, per_group(length));
         let params = Params {
             outer: outer as u32,
             length: length as u32,
             inner: inner as u32,
             groups: groups as u32,
-            per_group: PER_GROUP as u32,
+            per_group: per_group(length) as u32,
             scale: 0.5,
         };
         all.push(Case {

@@ -94,7 +94,7 @@ struct Target {
 
 /// `[outer, length] → [outer]`, in as many stages as the length needs.
 fn rows(target: &Target, x: &Tensor, outer: usize, length: usize, scale: f32) -> Result<Tensor> {
-    stages(target, x, true, length, sum_rows::CHUNK, |length, chunks, last| {
+    stages(target, x, true, length, |_| sum_rows::CHUNK, |length, chunks, last| {
         let params = sum_rows::Params {
             rows: (outer * chunks) as u32,
             cols: length as u32,
@@ -109,13 +109,13 @@ fn rows(target: &Target, x: &Tensor, outer: usize, length: usize, scale: f32) ->
 /// `[outer, length, inner] → [outer, inner]`, in as many stages as the length needs.
 fn columns(target: &Target, x: &Tensor, fresh: bool, dims: [usize; 3], scale: f32) -> Result<Tensor> {
     let [outer, length, inner] = dims;
-    stages(target, x, fresh, length, sum_columns::PER_GROUP, |length, groups, last| {
+    stages(target, x, fresh, length, sum_columns::per_group, |length, groups, last| {
         let params = sum_columns::Params {
             outer: outer as u32,
             length: length as u32,
             inner: inner as u32,
             groups: groups as u32,
-            per_group: sum_columns::PER_GROUP as u32,
+            per_group: sum_columns::per_group(length) as u32,
             scale: if last { scale } else { 1.0 },
         };
         (&sum_columns::KERNEL, outer * groups * inner, params)
@@ -128,13 +128,13 @@ fn stages<P: bytemuck::Pod>(
     x: &Tensor,
     fresh: bool,
     mut length: usize,
-    per_group: usize,
+    per_group: impl Fn(usize) -> usize,
     stage: impl Fn(usize, usize, bool) -> (&'static Kernel, usize, P),
 ) -> Result<Tensor> {
     let engine = x.engine();
     let (mut now, mut fresh) = (x.clone(), fresh);
     loop {
-        let groups = length.div_ceil(per_group);
+        let groups = length.div_ceil(per_group(length));
         let last = groups == 1;
         let (kernel, partials, params) = stage(length, groups, last);
         let out = if last {
