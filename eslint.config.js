@@ -19,7 +19,7 @@ export default defineConfig(
   {
     files: ["**/*.ts"],
     // Stand-ins for projects of users, each with its own settings.
-    ignores: ["tests/consumers/**"],
+    ignores: ["tests/packaging/**"],
     extends: [js.configs.recommended, tseslint.configs.strictTypeChecked],
     languageOptions: {
       parserOptions: {

@@ -36,6 +36,9 @@ const LOSS_TOLD_MS: u32 = 1000;
 /// Bytes of the device's record of values out of range.
 const FAULTS_SIZE: u64 = 16;
 
+/// A function that the page calls with an event.
+type Listener = Closure<dyn FnMut(JsValue)>;
+
 /// What became of the device.
 #[derive(Default)]
 struct State {
@@ -47,7 +50,7 @@ struct State {
     faults_pending: Cell<bool>,
     flush_planned: Cell<bool>,
     /// Hears of errors, on a device that is the engine's own; the device goes with it.
-    listener: RefCell<Option<Closure<dyn FnMut(JsValue)>>>,
+    listener: RefCell<Option<Listener>>,
 }
 
 /// A copy on its way to the host.
@@ -156,7 +159,7 @@ fn watch(shared: &Rc<Shared>) {
     // On a device of the caller's, other people's errors would arrive here too: error scopes serve there.
     if shared.owned {
         let weak = Rc::downgrade(shared);
-        let listener = Closure::<dyn FnMut(JsValue)>::new(move |event: JsValue| {
+        let listener = Listener::new(move |event: JsValue| {
             if let Some(shared) = weak.upgrade() {
                 shared.note_fault(message(&get(&event, "error")));
             }

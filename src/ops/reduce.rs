@@ -94,16 +94,23 @@ struct Target {
 
 /// `[outer, length] → [outer]`, in as many stages as the length needs.
 fn rows(target: &Target, x: &Tensor, outer: usize, length: usize, scale: f32) -> Result<Tensor> {
-    stages(target, x, true, length, |_| sum_rows::CHUNK, |length, chunks, last| {
-        let params = sum_rows::Params {
-            rows: (outer * chunks) as u32,
-            cols: length as u32,
-            chunks: chunks as u32,
-            chunk: sum_rows::CHUNK as u32,
-            scale: if last { scale } else { 1.0 },
-        };
-        (&sum_rows::KERNEL, outer * chunks, params)
-    })
+    stages(
+        target,
+        x,
+        true,
+        length,
+        |_| sum_rows::CHUNK,
+        |length, chunks, last| {
+            let params = sum_rows::Params {
+                rows: (outer * chunks) as u32,
+                cols: length as u32,
+                chunks: chunks as u32,
+                chunk: sum_rows::CHUNK as u32,
+                scale: if last { scale } else { 1.0 },
+            };
+            (&sum_rows::KERNEL, outer * chunks, params)
+        },
+    )
 }
 
 /// `[outer, length, inner] → [outer, inner]`, in as many stages as the length needs.
