@@ -24,6 +24,8 @@ for (const [name, before] of hidden) {
 
 const require = createRequire(import.meta.url);
 const wasm = await readFile(require.resolve("wgrad/wgrad_bg.wasm"));
+// Node requires ES modules too.
+const required = require("wgrad").init === init;
 const { name, version } = require("wgrad/package.json");
 const answers = [await compute(init), await compute(slim.init, { wasm })].map((text) => JSON.parse(text));
-console.log(JSON.stringify({ touched, name, version, answers }));
+console.log(JSON.stringify({ touched, required, name, version, answers }));
