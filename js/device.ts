@@ -16,7 +16,7 @@ export interface Opened {
 export interface Choice {
   readonly device: "auto" | "webgpu" | "cpu";
   readonly gpuDevice: GPUDevice | undefined;
-  readonly powerPreference: GPUPowerPreference | undefined;
+  readonly powerPreference: "high-performance" | "low-power" | undefined;
   readonly timeoutMs: number;
 }
 

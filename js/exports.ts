@@ -33,6 +33,9 @@ export {
 } from "./errors.js";
 
 declare global {
+  /** Declared here for TypeScript 5, whose DOM has no WebGPU; elsewhere it merges with the real one. */
+  // eslint-disable-next-line @typescript-eslint/no-empty-object-type
+  interface GPUDevice {}
   interface SymbolConstructor {
     /** Declared here for programs that do not include `esnext.disposable`. */
     readonly dispose: unique symbol;

@@ -19,7 +19,7 @@ export interface InitOptions {
   /** A device of yours to run on; it stays yours and outlives the engine. */
   gpuDevice?: GPUDevice;
   /** Which GPU to prefer, where there are several. */
-  powerPreference?: GPUPowerPreference;
+  powerPreference?: "high-performance" | "low-power";
   /** How long WebGPU may take to answer. Default 10,000. */
   timeoutMs?: number;
 }
@@ -48,7 +48,13 @@ function loadFailure(error: unknown): string {
   const policy = /unsafe-eval|Content Security Policy/i.test(text)
     ? " The page's content security policy must allow WebAssembly: add 'wasm-unsafe-eval' to script-src."
     : "";
-  return `init: the WebAssembly module could not be loaded: ${text}${policy}`;
+  const page = /magic word.*found 3c/i.test(text)
+    ? " That address gives a web page: the development server does not serve the file. Import the main entry, which has the module inside, or say where it is with init({ wasm })."
+    : "";
+  const fetched = /fetch/i.test(text)
+    ? " Is wgrad_bg.wasm served beside the script, and does a content security policy allow connect-src 'self'?"
+    : "";
+  return `init: the WebAssembly module could not be loaded: ${text}${policy}${page}${fetched}`;
 }
 
 /** Whether this can do what is asked of a `GPUDevice`. */

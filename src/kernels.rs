@@ -241,6 +241,8 @@ impl Kernel {
         wgsl::compose(self.name, self.source, variant.scalar, dialect, &|flag| {
             form == Some(flag)
                 || (flag == "float" && variant.scalar.is_float())
+                // Slim rows are narrow rows with fewer registers.
+                || (flag == "narrow" && self.has(variant.flags, "slim"))
                 || self.has(variant.flags, flag)
         })
     }

@@ -1,8 +1,8 @@
 // Compiles the crate to WebAssembly and writes js/generated: the module, its JavaScript glue and the glue's types.
 import { cpSync, rmSync, utimesSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { isFresh } from "../lib/files.mjs";
-import { root, run, runModule } from "../lib/process.mjs";
+import { cargoBin, root, run, runModule } from "../lib/process.mjs";
 import { findWasmBindgen } from "../setup.mjs";
 
 const target = "wasm32-unknown-unknown";
@@ -33,7 +33,11 @@ export async function buildWasm() {
   const generated = products.map((name) => join("js", "generated", name));
   if (process.env.WGRAD_FORCE !== "1" && isFresh(generated, sources)) return false;
   const started = new Date();
-  await run("cargo", ["build", "--release", "--target", target, "--lib"]);
+  // Messages of panics name source files: without this they would publish the builder's home folder. cargo adds it to
+  // the flags in .cargo/config.toml, where RUSTFLAGS would replace them.
+  const flags = JSON.stringify([`--remap-path-prefix=${dirname(cargoBin)}=cargo`]);
+  const config = ["--config", `target.${target}.rustflags=${flags}`];
+  await run("cargo", ["build", "--release", "--target", target, "--lib", ...config]);
 
   // Everything is made aside and moved when all went well, so that a failure leaves the last good state.
   const aside = join(root, "target", "wgrad-bindgen");

@@ -42,10 +42,11 @@ pub(crate) static KERNEL: Kernel = Kernel {
     cases,
 };
 
-/// How a row is worked on: read again and again, held by a subgroup, or held by a workgroup.
-pub(crate) const HELD: &[&str] = &["plain", "narrow", "wide"];
+/// How a row is worked on: read again and again, held by a subgroup (`slim` with fewer registers), or by a workgroup.
+pub(crate) const HELD: &[&str] = &["plain", "slim", "narrow", "wide"];
 
 /// Elements of a row that a lane holds at most, by form; `shaders/lib/held.wgsl` has the vectors of four.
+const SLIM_LANE: u32 = 24;
 const NARROW_LANE: u32 = 32;
 const WIDE_ROW: u32 = 4096;
 /// Rows a workgroup in the narrow form.
@@ -55,6 +56,8 @@ const NARROW_ROWS: u64 = 8;
 pub(crate) fn held_form(cols: u32, traits: Traits) -> &'static str {
     if traits.strategy == Strategy::Serial || !cols.is_multiple_of(4) || cols > WIDE_ROW {
         "plain"
+    } else if traits.strategy == Strategy::Subgroups && cols <= SLIM_LANE * traits.min_subgroup {
+        "slim"
     } else if traits.strategy == Strategy::Subgroups && cols <= NARROW_LANE * traits.min_subgroup {
         "narrow"
     } else {
@@ -64,7 +67,8 @@ pub(crate) fn held_form(cols: u32, traits: Traits) -> &'static str {
 
 /// Workgroups for kernels that hold rows.
 pub(crate) fn held_workgroups(kernel: &Kernel, flags: Flags, rows: u32, strategy: Strategy) -> u64 {
-    if strategy == Strategy::Subgroups && kernel.has(flags, "narrow") {
+    let narrow = kernel.has(flags, "narrow") || kernel.has(flags, "slim");
+    if strategy == Strategy::Subgroups && narrow {
         u64::from(rows).div_ceil(NARROW_ROWS)
     } else {
         row_workgroups(rows, strategy)
