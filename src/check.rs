@@ -87,10 +87,7 @@ pub async fn run_case(
     }
     let places: Vec<Option<&Tensor>> = tensors.iter().map(Option::as_ref).collect();
     engine.run_bytes(kernel, case.flags, dtype, &case.params, &places)?;
-    let lengths: Vec<usize> =
-        tensors.iter().map(|t| t.as_ref().map_or(0, |t| t.shape().elements())).collect();
-    let args =
-        RefArgs { kernel, flags: case.flags, params: &case.params, inputs: &inputs, lengths: &lengths };
+    let args = RefArgs { kernel, flags: case.flags, params: &case.params, inputs: &inputs };
     let wanted = (kernel.reference)(&args);
     let mut worst: Option<Worst> = None;
     for ((binding, tensor), want) in kernel.bindings.iter().zip(&tensors).zip(&wanted) {

@@ -102,10 +102,3 @@ pub fn set_up(make_error: Function) {
     console_error_panic_hook::set_once();
     ERRORS.set(Some(make_error));
 }
-
-/// Bytes of WebAssembly memory.
-#[wasm_bindgen(js_name = heapBytes)]
-#[must_use]
-pub fn heap_bytes() -> f64 {
-    core::arch::wasm32::memory_size(0) as f64 * 65_536.0
-}

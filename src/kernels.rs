@@ -346,8 +346,6 @@ pub struct RefArgs<'a> {
     pub params: &'a [u8],
     /// Every binding's content before the call; empty for outputs and absent ones.
     pub inputs: &'a [Vec<f64>],
-    /// Every binding's length.
-    pub lengths: &'a [usize],
 }
 
 impl RefArgs<'_> {

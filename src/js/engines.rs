@@ -51,12 +51,6 @@ pub fn memory_info(handle: u32) -> Thrown<Vec<f64>> {
     Ok(vec![memory.bytes_used as f64, memory.bytes_allocated as f64])
 }
 
-/// Hands queued work to the device.
-#[wasm_bindgen(js_name = flush)]
-pub fn flush(handle: u32) -> Thrown<()> {
-    thrown(engine(handle).and_then(|e| e.flush()))
-}
-
 /// A promise that resolves when the work queued until now is done.
 #[wasm_bindgen(js_name = sync)]
 pub fn sync(handle: u32) -> Thrown<Promise> {
