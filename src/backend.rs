@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernels::{Flags, Kernel};
+use crate::kernel::{Flags, Kernel};
 
 pub(crate) mod cpu;
 #[cfg(target_arch = "wasm32")]

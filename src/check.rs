@@ -6,7 +6,8 @@ use crate::backend::HostData;
 use crate::dtype::DType;
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::kernels::{Access, Case, CaseBuffer, Kernel, RefArgs};
+use crate::kernel::check::{Case, CaseBuffer, Check, RefArgs};
+use crate::kernel::{Access, Element};
 use crate::tensor::Tensor;
 
 /// The element of an output that is furthest off, in multiples of the tolerance.
@@ -51,22 +52,18 @@ pub fn error_ratio(got: f64, want: f64, relative: f64, absolute: f64) -> f64 {
     if tolerance == 0.0 { f64::INFINITY } else { (got - want).abs() / tolerance }
 }
 
-/// Runs `case` of `kernel` on `engine` with elements of `dtype`; the worst element of all outputs.
+/// Runs `case` of a kernel on `engine` with elements of `dtype`; the worst element of all outputs.
 ///
 /// For `f16` the inputs are rounded first, and half a unit in the last place of f16 is added to the tolerance.
 ///
 /// # Errors
 /// Whatever running and reading can fail with.
-pub async fn run_case(
-    engine: &Engine,
-    kernel: &'static Kernel,
-    case: &Case,
-    dtype: DType,
-) -> Result<Option<Worst>> {
+pub async fn run_case(engine: &Engine, check: &Check, case: &Case, dtype: DType) -> Result<Option<Worst>> {
+    let kernel = check.kernel;
     let mut tensors: Vec<Option<Tensor>> = Vec::new();
     let mut inputs: Vec<Vec<f64>> = Vec::new();
     for (binding, buffer) in kernel.bindings.iter().zip(&case.buffers) {
-        let own = if binding.element == crate::kernels::Element::Scalar { dtype } else { DType::F32 };
+        let own = if binding.element == Element::Scalar { dtype } else { DType::F32 };
         let (tensor, input) = match buffer {
             CaseBuffer::Absent => (None, vec![]),
             CaseBuffer::Floats(v) => {
@@ -88,7 +85,7 @@ pub async fn run_case(
     let places: Vec<Option<&Tensor>> = tensors.iter().map(Option::as_ref).collect();
     engine.run_bytes(kernel, case.flags, dtype, &case.params, &places)?;
     let args = RefArgs { kernel, flags: case.flags, params: &case.params, inputs: &inputs };
-    let wanted = (kernel.reference)(&args);
+    let wanted = (check.reference)(&args);
     let mut worst: Option<Worst> = None;
     for ((binding, tensor), want) in kernel.bindings.iter().zip(&tensors).zip(&wanted) {
         let Some(tensor) = tensor.as_ref().filter(|_| binding.access != Access::Read) else { continue };

@@ -10,7 +10,7 @@ use crate::backend::webgpu::WebGpuBackend;
 use crate::backend::{Backend, HostData, Launch, Memory, Storage};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernels::{Flags, Kernel};
+use crate::kernel::{Flags, Kernel};
 use crate::layout::Layout;
 use crate::random::Philox;
 use crate::shape::Shape;
@@ -113,7 +113,7 @@ impl Engine {
     /// Whether this WebGPU engine's device can compile a variant.
     #[cfg(target_arch = "wasm32")]
     #[must_use]
-    pub fn offers(&self, variant: crate::kernels::Variant) -> bool {
+    pub fn offers(&self, variant: crate::kernel::Variant) -> bool {
         self.0.gpu.as_ref().is_some_and(|gpu| gpu.offers(variant))
     }
 
@@ -122,7 +122,7 @@ impl Engine {
     /// # Errors
     /// `KernelError` with the compiler's words.
     #[cfg(target_arch = "wasm32")]
-    pub async fn compile(&self, kernel: &'static Kernel, variant: crate::kernels::Variant) -> Result<()> {
+    pub async fn compile(&self, kernel: &'static Kernel, variant: crate::kernel::Variant) -> Result<()> {
         match &self.0.gpu {
             Some(gpu) => gpu.compile(kernel, variant).await,
             None => Err(Error::argument("compile", "only a WebGPU engine compiles shaders")),

@@ -13,6 +13,7 @@ mod engine;
 mod error;
 #[cfg(target_arch = "wasm32")]
 mod js;
+pub mod kernel;
 pub mod kernels;
 mod layout;
 pub mod math;

@@ -4,7 +4,7 @@
 //! neighbours (one row for equal shapes, a zero row stride for a broadcast row, a double one for packed halves);
 //! `strided` walks anything else.
 
-use crate::kernels::params;
+use crate::kernel::params;
 use crate::layout::{Layout, merge};
 use crate::shape::MAX_RANK;
 use crate::simd::F32x4;
@@ -27,7 +27,7 @@ params! {
 }
 
 impl PairParams {
-    pub(crate) const LAYOUT: &'static [crate::kernels::Field] = Self::FIELDS;
+    pub(crate) const LAYOUT: &'static [crate::kernel::Field] = Self::FIELDS;
 }
 
 /// The flags of the three forms, as kernels list them.

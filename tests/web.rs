@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use cases::{FILES, File, faults};
 use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_configure};
-use wgrad::kernels::ALL;
+use wgrad::kernels::CHECKS;
 use wgrad::{DType, Engine};
 
 wasm_bindgen_test_configure!(run_in_browser);
@@ -28,11 +28,12 @@ async fn webgpu() -> Engine {
 async fn check_kernels(engine: &Engine) {
     let mut count = 0;
     let mut failures = String::new();
-    for kernel in ALL {
-        for case in (kernel.cases)() {
+    for check in CHECKS {
+        let kernel = check.kernel;
+        for case in (check.cases)() {
             for dtype in [DType::F32, DType::F16] {
                 count += 1;
-                let fault = match wgrad::check::run_case(engine, kernel, &case, dtype).await {
+                let fault = match wgrad::check::run_case(engine, check, &case, dtype).await {
                     Ok(worst) => {
                         worst.filter(|w| w.ratio.is_nan() || w.ratio > 1.0).map(|w| format!("{w:?}"))
                     }
@@ -47,7 +48,7 @@ async fn check_kernels(engine: &Engine) {
     }
     console_log!("kernels    {}: {count} cases", engine.device());
     assert!(failures.is_empty(), "{}{failures}", engine.device());
-    assert!(count >= 2 * ALL.len(), "every kernel has a case");
+    assert!(count >= 2 * CHECKS.len(), "every kernel has a case");
 }
 
 macro_rules! files {
@@ -103,7 +104,8 @@ mod on_cpu {
 
 mod on_webgpu {
     use super::webgpu as engine;
-    use wgrad::kernels::{ALL, Strategy};
+    use wgrad::kernel::Strategy;
+    use wgrad::kernels::ALL;
     use wgrad::wgsl::Scalar;
 
     tests!();

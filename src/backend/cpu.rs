@@ -9,7 +9,7 @@ use half::f16;
 use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, disposed, try_collect};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernels::{Access, CpuArgs, CpuBuffer, Element};
+use crate::kernel::{Access, CpuArgs, CpuBuffer, Element};
 
 /// The words of one storage; an engine that is disposed takes them away.
 type Words = Rc<RefCell<Vec<f32>>>;

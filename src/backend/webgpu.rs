@@ -10,7 +10,7 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, disposed, try_collect};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernels::{Element, Kernel, Strategy, Traits, Variant};
+use crate::kernel::{Element, Kernel, Strategy, Traits, Variant};
 use crate::wgsl::Scalar;
 
 pub(crate) mod device;

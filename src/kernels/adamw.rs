@@ -1,6 +1,8 @@
 //! One step of AdamW in place (Loshchilov and Hutter 2019, arXiv:1711.05101), with PyTorch's order of operations.
 
-use super::{Access, Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, RefArgs, spread, UNTUNED};
+use crate::kernel::params;
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
 
 params! {
@@ -36,8 +38,6 @@ pub(crate) static KERNEL: Kernel = Kernel {
     tune: UNTUNED,
     workgroups: |params, _, _| u64::from(bytemuck::from_bytes::<Params>(params).count).div_ceil(256),
     cpu,
-    reference,
-    cases,
 };
 
 fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
@@ -54,7 +54,7 @@ fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
     Ok(())
 }
 
-fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let p = args.params::<Params>();
     let mut out = vec![Vec::new(); 4];
     for i in 0..p.count as usize {
@@ -71,7 +71,7 @@ fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     out
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let params = Params {
         count: 515,
         rate: 0.01,

@@ -1,7 +1,8 @@
 //! Elementwise arithmetic of two operands: `out = a ∘ b` for +, −, ·, ÷.
 
 use super::gated::{layouts, span};
-use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, spread, UNTUNED};
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
 use crate::pairing::{FORMS, PairParams, invocations, plan, positions, zip_map};
 
@@ -22,8 +23,6 @@ pub(crate) static KERNEL: Kernel = Kernel {
         invocations(bytemuck::from_bytes(params), KERNEL.has(flags, "vec4")).div_ceil(256)
     },
     cpu,
-    reference,
-    cases,
 };
 
 fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
@@ -38,7 +37,7 @@ fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
     Ok(())
 }
 
-fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let (p, strided) = (args.params::<PairParams>(), args.has("strided"));
     let out = (0..p.count as usize).map(|i| {
         let (a, b) = positions(&p, strided, i);
@@ -53,7 +52,7 @@ fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     vec![vec![], vec![], out.collect()]
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for op in OPERATIONS {
         for (name, a, b) in layouts() {

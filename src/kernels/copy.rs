@@ -1,7 +1,9 @@
 //! Copies elements from one layout to another: what makes a view contiguous, and what writes into a view.
 
 use super::gated::{layouts, span};
-use super::{Access, Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, Kernel, RefArgs, spread, UNTUNED};
+use crate::kernel::params;
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Kernel, UNTUNED};
 use crate::error::Result;
 use crate::layout::{Layout, merge};
 use crate::pairing::{PairParams, for_each_run, lanes, positions};
@@ -67,8 +69,6 @@ pub(crate) static KERNEL: Kernel = Kernel {
     tune: UNTUNED,
     workgroups: |params, _, _| u64::from(bytemuck::from_bytes::<Params>(params).count).div_ceil(256),
     cpu,
-    reference,
-    cases,
 };
 
 fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
@@ -89,7 +89,7 @@ fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
     Ok(())
 }
 
-fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let p = args.params::<Params>().as_pair();
     let mut out = args.input("out").to_vec();
     for i in 0..p.count as usize {
@@ -99,7 +99,7 @@ fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     vec![vec![], out]
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     layouts()
         .into_iter()
         .flat_map(|(name, a, b)| [(name, a, Layout::contiguous(*a.shape())), (name, Layout::contiguous(*b.shape()), b)])

@@ -1,7 +1,10 @@
 //! Softmax cross-entropy from integer labels, forward: `loss = log Σ exp(x) − x[target]` by rows, with label smoothing.
 
 use super::layer_norm::row_workgroups;
-use super::{ALL, Access, Binding, Case, CaseBuffer, CpuArgs, Element, FLOATS, Kernel, ROWS, RefArgs, spread, UNTUNED};
+use crate::kernel::params;
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::{Access, Binding, CpuArgs, Element, FLOATS, Kernel, ROWS, UNTUNED};
+use crate::kernels::ALL;
 use crate::accumulate::{load, sum_by};
 use crate::error::{Error, Result};
 use crate::math::exponential::{exp, ln_f32};
@@ -19,7 +22,7 @@ params! {
 }
 
 impl Params {
-    pub const LAYOUT: &'static [super::Field] = Self::FIELDS;
+    pub const LAYOUT: &'static [crate::kernel::Field] = Self::FIELDS;
 
     pub fn new(rows: usize, classes: usize, ignore_index: i32, smoothing: f32) -> Self {
         let kernel = ALL.iter().position(|k| k.name == KERNEL.name).expect("this kernel is registered");
@@ -47,8 +50,6 @@ pub(crate) static KERNEL: Kernel = Kernel {
     tune: UNTUNED,
     workgroups: |params, _, strategy| row_workgroups(bytemuck::from_bytes::<Params>(params).rows, strategy),
     cpu,
-    reference,
-    cases,
 };
 
 /// The error for a label that is no class; both backends give the same.
@@ -87,7 +88,7 @@ fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
     Ok(())
 }
 
-fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let p = args.params::<Params>();
     let n = p.classes as usize;
     let mut out = vec![Vec::new(); 7];
@@ -112,7 +113,7 @@ pub(crate) fn labels(rows: usize, classes: usize) -> Vec<i32> {
     (0..rows).map(|r| if r % 5 == 3 { -100 } else { (r * 7 % classes) as i32 }).collect()
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for (rows, classes, smoothing, size) in [(1, 1, 0.0, 1.0), (65, 10, 0.0, 5.0), (3, 1000, 0.1, 5.0), (7, 65, 0.0, 90.0)] {
         let params = Params::new(rows, classes, -100, smoothing);

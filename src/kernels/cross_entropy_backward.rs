@@ -1,7 +1,8 @@
 //! Softmax cross-entropy from integer labels, backward: `dx = dy · (softmax(x) − q)`, `q` the smoothed one-hot row.
 
 use super::cross_entropy::{Params, labels};
-use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, RefArgs, spread, UNTUNED};
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, UNTUNED};
 use crate::accumulate::load;
 use crate::error::Result;
 use crate::math::exponential::exp;
@@ -30,8 +31,6 @@ pub(crate) static KERNEL: Kernel = Kernel {
         (u64::from(p.rows) * u64::from(p.classes)).div_ceil(256)
     },
     cpu,
-    reference,
-    cases,
 };
 
 fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
@@ -60,7 +59,7 @@ fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
     Ok(())
 }
 
-fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let p = args.params::<Params>();
     let n = p.classes as usize;
     let mut dx = Vec::new();
@@ -77,7 +76,7 @@ fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     vec![vec![], vec![], vec![], vec![], vec![], dx]
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for (rows, classes, smoothing) in [(1, 1, 0.0), (65, 10, 0.0), (3, 1000, 0.1)] {
         let x = spread(rows * classes, 1, -5.0, 5.0);

@@ -1,6 +1,8 @@
 //! Every element becomes one value.
 
-use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, Kernel, RefArgs, UNTUNED};
+use crate::kernel::params;
+use crate::kernel::check::{Case, CaseBuffer, RefArgs};
+use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Kernel, UNTUNED};
 use crate::error::Result;
 use crate::wgsl::Scalar;
 
@@ -24,8 +26,6 @@ pub(crate) static KERNEL: Kernel = Kernel {
     tune: UNTUNED,
     workgroups: |params, _, _| u64::from(bytemuck::from_bytes::<Params>(params).count).div_ceil(256),
     cpu,
-    reference,
-    cases,
 };
 
 fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
@@ -34,12 +34,12 @@ fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
     Ok(())
 }
 
-fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let p = args.params::<Params>();
     vec![vec![f64::from(f32::from_bits(p.bits)); p.count as usize]]
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     [0.0f32, -1.5, f32::NAN, f32::INFINITY]
         .iter()
         .map(|value| Case {

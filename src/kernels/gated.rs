@@ -1,6 +1,7 @@
 //! Fused gated activations, forward: `out = act(a) · b` (GLU variants, Shazeer 2020, arXiv:2002.05202).
 
-use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, spread, UNTUNED};
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::math::activation::{Activation, GeluErf, GeluTanh, Relu, Sigmoid, Silu};
@@ -24,8 +25,6 @@ pub(crate) static KERNEL: Kernel = Kernel {
         invocations(bytemuck::from_bytes(params), KERNEL.has(flags, "vec4")).div_ceil(256)
     },
     cpu,
-    reference,
-    cases,
 };
 
 fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
@@ -75,7 +74,7 @@ pub(crate) fn activation64(flag: &str, x: f64) -> (f64, f64) {
     }
 }
 
-fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let (p, strided) = (args.params::<PairParams>(), args.has("strided"));
     let act = ACTIVATIONS.iter().find(|&&f| args.has(f)).expect("exactly one is set");
     let out = (0..p.count as usize).map(|i| {
@@ -125,7 +124,7 @@ pub(crate) fn span(layout: &Layout) -> usize {
     layout.offset() + last + 1
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for act in ACTIVATIONS {
         for (name, a, b) in layouts() {

@@ -3,7 +3,8 @@
 use std::cell::RefMut;
 
 use super::gated::{ACTIVATIONS, activation64, gate_values, layouts, span};
-use super::{Binding, Case, CaseBuffer, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, spread, UNTUNED};
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
 use crate::math::activation::{Activation, GeluErf, GeluTanh, Relu, Sigmoid, Silu};
 use crate::pairing::{FORMS, PairParams, for_each_run, gather, invocations, plan, plan_packed, positions, scatter};
@@ -33,8 +34,6 @@ pub(crate) static KERNEL: Kernel = Kernel {
         invocations(bytemuck::from_bytes(params), KERNEL.has(flags, "vec4")).div_ceil(256)
     },
     cpu,
-    reference,
-    cases,
 };
 
 fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
@@ -77,7 +76,7 @@ fn backward<A: Activation>(args: &mut CpuArgs<'_>) {
     });
 }
 
-fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let (p, strided) = (args.params::<PairParams>(), args.has("strided"));
     let act = ACTIVATIONS.iter().find(|&&f| args.has(f)).expect("exactly one is set");
     let (mut da, mut db) = (Vec::new(), Vec::new());
@@ -97,7 +96,7 @@ fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     vec![vec![], vec![], vec![], da, db, vec![]]
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for act in ACTIVATIONS {
         for (name, a, b) in layouts() {

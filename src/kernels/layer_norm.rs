@@ -1,6 +1,8 @@
 //! Layer normalisation, forward (Ba et al. 2016, arXiv:1607.06450): `y = (x − mean) · rstd · weight + bias` by rows.
 
-use super::{Binding, Case, CaseBuffer, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, RefArgs, Strategy, spread, Traits};
+use crate::kernel::params;
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, Strategy, Traits};
 use crate::accumulate::{load, sum_by};
 use crate::error::Result;
 use crate::simd::F32x4;
@@ -38,8 +40,6 @@ pub(crate) static KERNEL: Kernel = Kernel {
         held_workgroups(&KERNEL, flags, bytemuck::from_bytes::<Params>(params).rows, strategy)
     },
     cpu,
-    reference,
-    cases,
 };
 
 /// How a row is worked on: read again and again, held by a subgroup (`slim` with fewer registers), or by a workgroup.
@@ -136,7 +136,7 @@ pub(crate) fn statistics64(row: &[f64], eps: f64) -> (f64, f64) {
     (mean, 1.0 / (var + eps).sqrt())
 }
 
-fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let p = args.params::<Params>();
     let (mut y, mut means, mut rstds) = (Vec::new(), Vec::new(), Vec::new());
     for row in args.input("x").chunks_exact(p.cols as usize).take(p.rows as usize) {
@@ -167,7 +167,7 @@ pub(crate) const SIZES: &[(usize, usize, f32)] = &[
     (2, 4100, 0.0),
 ];
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for (k, &(rows, cols, around)) in SIZES.iter().enumerate() {
         let (weight, bias) = (k % 2 == 0, k % 4 < 2);

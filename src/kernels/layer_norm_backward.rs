@@ -3,7 +3,9 @@
 //! added by `sum_columns`: two or more ordered stages, the same bits every time.
 
 use super::layer_norm::{HELD, SIZES, held_form, held_workgroups, load_splat, statistics64};
-use super::{Binding, Case, CaseBuffer, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, RefArgs, spread};
+use crate::kernel::params;
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS};
 use crate::accumulate::{load, sum_by};
 use crate::error::Result;
 use crate::pairing::scatter;
@@ -61,8 +63,6 @@ pub(crate) static KERNEL: Kernel = Kernel {
         held_workgroups(&KERNEL, flags, bytemuck::from_bytes::<Params>(params).rows, strategy)
     },
     cpu,
-    reference,
-    cases,
 };
 
 /// The flags of a call.
@@ -114,7 +114,7 @@ fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
     Ok(())
 }
 
-fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let p = args.params::<Params>();
     let n = p.cols as usize;
     let mut dx = Vec::new();
@@ -139,7 +139,7 @@ fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     std::iter::repeat_n(Vec::new(), 5).chain(outputs).collect()
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     // The last rows make groups of two, the last of one.
     for (k, &(rows, cols, around)) in SIZES.iter().chain(&[(4097, 8, 3.0)]).enumerate() {

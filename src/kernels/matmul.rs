@@ -1,6 +1,8 @@
 //! Matrix product `c = a b` over batches; a transposed operand is read through its strides, never copied.
 
-use super::{Binding, Case, CaseBuffer, CpuArgs, FLOATS, Kernel, RefArgs, Strategy, spread, UNTUNED};
+use crate::kernel::params;
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::{Binding, CpuArgs, FLOATS, Kernel, Strategy, UNTUNED};
 use crate::error::Result;
 use crate::layout::{Layout, merge};
 use crate::pairing::lanes;
@@ -86,8 +88,6 @@ pub(crate) static KERNEL: Kernel = Kernel {
         if strategy == Strategy::Serial { tiles(4).div_ceil(64) } else { tiles(64) }
     },
     cpu,
-    reference,
-    cases,
 };
 
 fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
@@ -107,7 +107,7 @@ fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
     Ok(())
 }
 
-fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let p = args.params::<Params>();
     let (a, b) = (args.input("a"), args.input("b"));
     let mut c = Vec::new();
@@ -125,7 +125,7 @@ fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     vec![vec![], vec![], c]
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let of = |dims: &[usize]| Layout::contiguous(Shape::from_checked(dims));
     let mut all = Vec::new();
     for (m, n, k) in [(1, 1, 1), (3, 5, 7), (64, 64, 16), (65, 66, 17), (130, 9, 257), (4, 300, 33)] {

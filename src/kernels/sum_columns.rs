@@ -1,7 +1,9 @@
 //! Sums of a middle dimension, `[outer, length, inner] → [outer, groups, inner]`: long columns take ordered stages.
 
 use super::sum_rows::{STAGED, STAGES, flags, staged_buffers, staged_outputs};
-use super::{Case, CpuArgs, ELEMENTWISE, FLOATS, Kernel, RefArgs, UNTUNED};
+use crate::kernel::params;
+use crate::kernel::check::{Case, RefArgs};
+use crate::kernel::{CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
 
 /// Elements of a column that one invocation adds up: all of a short one, else so many that two stages do.
@@ -38,8 +40,6 @@ pub(crate) static KERNEL: Kernel = Kernel {
         (u64::from(p.outer) * u64::from(p.groups) * u64::from(p.inner)).div_ceil(256)
     },
     cpu,
-    reference,
-    cases,
 };
 
 fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
@@ -64,7 +64,7 @@ fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
     Ok(())
 }
 
-fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let p = args.params::<Params>();
     let x = args.input(if args.has("fresh") { "x" } else { "partials_in" });
     let (length, inner, groups) = (p.length as usize, p.inner as usize, p.groups as usize);
@@ -76,7 +76,7 @@ fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     staged_outputs(args, sums)
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for (outer, length, inner, fresh, last) in
         [(1, 1, 1, true, true), (3, 5, 67, true, true), (2, 300, 3, true, false), (1, 7, 300, false, true)]

@@ -1,7 +1,9 @@
 //! Sums of the last dimension, in chunks: long rows take two or more ordered stages.
 
 use super::layer_norm::row_workgroups;
-use super::{Binding, Case, CaseBuffer, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, RefArgs, spread, UNTUNED};
+use crate::kernel::params;
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, UNTUNED};
 use crate::accumulate::sum;
 use crate::error::Result;
 
@@ -32,8 +34,6 @@ pub(crate) static KERNEL: Kernel = Kernel {
     tune: UNTUNED,
     workgroups: |params, _, strategy| row_workgroups(bytemuck::from_bytes::<Params>(params).rows, strategy),
     cpu,
-    reference,
-    cases,
 };
 
 /// Which end of a staged sum this call is: the first reads the tensor, the last writes it.
@@ -65,7 +65,7 @@ fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
     Ok(())
 }
 
-fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let p = args.params::<Params>();
     let x = args.input(if args.has("fresh") { "x" } else { "partials_in" });
     let sums = (0..p.rows as usize)
@@ -94,7 +94,7 @@ pub(crate) fn staged_buffers(fresh: bool, last: bool, inputs: usize, outputs: us
     vec![x, partials, whole, part]
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for (rows, cols, chunk, fresh, last) in [
         (1, 1, CHUNK, true, true),

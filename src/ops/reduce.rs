@@ -2,7 +2,8 @@
 
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernels::{Kernel, sum_columns, sum_rows};
+use crate::kernel::Kernel;
+use crate::kernels::{sum_columns, sum_rows};
 use crate::ops::binary::scalar;
 use crate::ops::create::full;
 use crate::ops::float_type;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernels::{Access, Kernel, Variant};
+use crate::kernel::{Access, Kernel, Variant};
 use crate::wgsl::Dialect;
 
 /// A pipeline and the layout of its bindings.
