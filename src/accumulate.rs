@@ -11,27 +11,22 @@ pub(crate) fn sum_by<const N: usize>(n: usize, f: impl Fn(usize, usize) -> [F32x
     let mut total = [0.0; N];
     for block in (0..n).step_by(BLOCK) {
         let end = (block + BLOCK).min(n);
-        // Two accumulators hide the latency of an addition.
-        let mut even = [F32x4::splat(0.0); N];
-        let mut odd = even;
-        let mut k = block;
-        while k + 8 <= end {
-            let (x, y) = (f(k, 4), f(k + 4, 4));
+        // Two sums that take turns hide the latency of an addition.
+        let mut sums = [[F32x4::splat(0.0); N]; 2];
+        let mut add = |x: [F32x4; N]| {
             for i in 0..N {
-                even[i] = even[i] + x[i];
-                odd[i] = odd[i] + y[i];
+                (sums[0][i], sums[1][i]) = (sums[1][i], sums[0][i] + x[i]);
             }
-            k += 8;
+        };
+        let body = block + (end - block) / 4 * 4;
+        for k in (block..body).step_by(4) {
+            add(f(k, 4));
         }
-        while k < end {
-            let x = f(k, (end - k).min(4));
-            for i in 0..N {
-                even[i] = even[i] + x[i];
-            }
-            k += 4;
+        if body < end {
+            add(f(body, end - body));
         }
         for i in 0..N {
-            total[i] += f64::from((even[i] + odd[i]).sum());
+            total[i] += f64::from((sums[0][i] + sums[1][i]).sum());
         }
     }
     total
@@ -41,6 +36,16 @@ pub(crate) fn sum_by<const N: usize>(n: usize, f: impl Fn(usize, usize) -> [F32x
 #[inline(always)]
 pub(crate) fn load(from: &[f32], at: usize, live: usize) -> F32x4 {
     if live >= 4 { F32x4::load(&from[at..at + 4]) } else { F32x4::load_partial(&from[at..at + live]) }
+}
+
+/// Stores four results, or the first `live` of them.
+#[inline(always)]
+pub(crate) fn store(value: F32x4, to: &mut [f32], at: usize, live: usize) {
+    if live >= 4 {
+        value.store(&mut to[at..at + 4]);
+    } else {
+        value.store_partial(&mut to[at..at + live]);
+    }
 }
 
 /// The sum of a slice.

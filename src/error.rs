@@ -52,35 +52,45 @@ impl ErrorKind {
 }
 
 /// An error of any wgrad call. The engine stays usable after every one but [`ErrorKind::DeviceLost`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct Error {
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Error(Box<Report>);
+
+/// Boxed, so that a result is small where all goes well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Report {
     kind: ErrorKind,
     op: Cow<'static, str>,
     message: String,
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.op, self.message)
+        write!(f, "{}: {}", self.0.op, self.0.message)
     }
 }
 
 impl Error {
     /// An error of `kind` in the operation `op`.
     pub fn new(kind: ErrorKind, op: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        Self { kind, op: op.into(), message: message.into() }
+        Self(Box::new(Report { kind, op: op.into(), message: message.into() }))
     }
 
     /// What kind of error this is.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.0.kind
     }
 
     /// The operation that failed, named as in the JavaScript API.
     #[must_use]
     pub fn op(&self) -> &str {
-        &self.op
+        &self.0.op
     }
 
     pub(crate) fn shape(op: &'static str, message: impl Into<String>) -> Self {

@@ -165,64 +165,63 @@ pub(crate) fn for_each_run(p: &PairParams, strided: bool, mut each: impl FnMut(R
     }
 }
 
-/// Four operands from `at` on, `step` apart; `live` of them exist (the others are zero).
-#[inline(always)]
-pub(crate) fn gather(from: &[f32], at: usize, step: isize, live: usize) -> F32x4 {
-    match (step, live) {
-        (1, 4..) => F32x4::load(&from[at..at + 4]),
-        (1, _) => F32x4::load_partial(&from[at..at + live]),
-        (0, _) => F32x4::splat(from[at]),
-        _ => {
-            let mut v = [0.0; 4];
-            for (k, lane) in v.iter_mut().enumerate().take(live) {
-                *lane = from[(at as isize + k as isize * step) as usize];
-            }
-            F32x4::from_array(v)
-        }
-    }
-}
+/// The longest stretch that [`for_each_block`] gives.
+pub(crate) const BLOCK: usize = 1024;
 
-/// Stores four results, or the first `live` of them.
-#[inline(always)]
-pub(crate) fn scatter(value: F32x4, to: &mut [f32], at: usize, live: usize) {
-    if live >= 4 {
-        value.store(&mut to[at..at + 4]);
-    } else {
-        value.store_partial(&mut to[at..at + live]);
-    }
-}
+/// Works on a stretch: the place of its first output, and its operands.
+pub(crate) type EachBlock<'f> = &'f mut dyn FnMut(usize, &[f32], &[f32]);
 
-/// `out[i] = f(a[i], b[i])` over a plan.
-#[inline(always)]
-pub(crate) fn zip_map(
+/// Calls `each` for stretches of neighbouring outputs in order; operands that do not lie side by side are gathered first.
+pub(crate) fn for_each_block(
     p: &PairParams,
     strided: bool,
     a: &[f32],
     b: &[f32],
-    out: &mut [f32],
-    f: impl Fn(F32x4, F32x4) -> F32x4,
+    each: EachBlock<'_>,
 ) {
+    let mut space = [[0.0; BLOCK]; 2];
     for_each_run(p, strided, |run| {
-        if (run.a_step, run.b_step) == (1, 1) {
-            let (a, b) = (&a[run.a..run.a + run.len], &b[run.b..run.b + run.len]);
-            let out = &mut out[run.out..run.out + run.len];
-            let body = run.len / 4 * 4;
-            for ((x, y), o) in a.chunks_exact(4).zip(b.chunks_exact(4)).zip(out.chunks_exact_mut(4)) {
-                f(F32x4::load(x), F32x4::load(y)).store(o);
-            }
-            if body < run.len {
-                let v = f(F32x4::load_partial(&a[body..]), F32x4::load_partial(&b[body..]));
-                v.store_partial(&mut out[body..]);
-            }
-            return;
-        }
-        for k in (0..run.len).step_by(4) {
-            let live = run.len - k;
-            let x = gather(a, (run.a as isize + k as isize * run.a_step) as usize, run.a_step, live);
-            let y = gather(b, (run.b as isize + k as isize * run.b_step) as usize, run.b_step, live);
-            scatter(f(x, y), out, run.out + k, live);
+        for k in (0..run.len).step_by(BLOCK) {
+            let len = (run.len - k).min(BLOCK);
+            let [to_a, to_b] = &mut space;
+            let a = stretch(a, run.a, k, run.a_step, &mut to_a[..len]);
+            let b = stretch(b, run.b, k, run.b_step, &mut to_b[..len]);
+            each(run.out + k, a, b);
         }
     });
+}
+
+/// The elements from number `k` on of those that begin at `start` and are `step` apart: where they lie, or gathered in
+/// `space`.
+fn stretch<'a>(from: &'a [f32], start: usize, k: usize, step: isize, space: &'a mut [f32]) -> &'a [f32] {
+    if step == 1 {
+        return &from[start + k..][..space.len()];
+    }
+    for (k, to) in (k..).zip(&mut *space) {
+        *to = from[(start as isize + k as isize * step) as usize];
+    }
+    space
+}
+
+/// `out[i] = f(a[i], b[i])`, four at a time. What is left over takes the same way, filled up with zeros, so that `f` is there
+/// once.
+pub(crate) fn zip_lanes<F>(a: &[f32], b: &[f32], out: &mut [f32], f: F)
+where
+    F: Fn(F32x4, F32x4) -> F32x4 + Copy,
+{
+    let body = out.len() / 4 * 4;
+    for ((x, y), o) in a.chunks_exact(4).zip(b.chunks_exact(4)).zip(out.chunks_exact_mut(4)) {
+        f(F32x4::load(x), F32x4::load(y)).store(o);
+    }
+    let rest = &mut out[body..];
+    if !rest.is_empty() {
+        let mut padded = [[0.0; 4]; 3];
+        let [x, y, o] = &mut padded;
+        x[..rest.len()].copy_from_slice(&a[body..]);
+        y[..rest.len()].copy_from_slice(&b[body..]);
+        zip_lanes(x, y, o, f);
+        rest.copy_from_slice(&o[..rest.len()]);
+    }
 }
 
 /// The operands' positions for output `index`, one at a time: what the float64 references use.

@@ -15,16 +15,21 @@ use crate::shape::Shape;
 /// An n-dimensional array on an engine's device. Cloning gives another handle to the same elements.
 #[derive(Clone)]
 pub struct Tensor {
+    view: Rc<View>,
+    variable: Option<Rc<Variable<Self>>>,
+}
+
+/// What handles of one tensor share: they are passed around much, and should be two words.
+struct View {
     engine: Engine,
     storage: Storage,
     layout: Layout,
     dtype: DType,
-    variable: Option<Rc<Variable<Self>>>,
 }
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tensor({}, {}, {})", self.shape(), self.dtype, self.engine.device())
+        write!(f, "Tensor({}, {}, {})", self.shape(), self.dtype(), self.engine().device())
     }
 }
 
@@ -33,44 +38,44 @@ impl Value for Tensor {
         self.add(other)
     }
     fn version(&self) -> u32 {
-        self.storage.version()
+        self.storage().version()
     }
 }
 
 impl Tensor {
     pub(crate) fn new(engine: Engine, storage: Storage, layout: Layout, dtype: DType) -> Self {
-        Self { engine, storage, layout, dtype, variable: None }
+        Self { view: Rc::new(View { engine, storage, layout, dtype }), variable: None }
     }
 
     /// The sizes of the dimensions.
     #[must_use]
     pub fn shape(&self) -> &Shape {
-        self.layout.shape()
+        self.view.layout.shape()
     }
 
     /// The type of the elements.
     #[must_use]
     pub fn dtype(&self) -> DType {
-        self.dtype
+        self.view.dtype
     }
 
     /// The engine it lives on.
     #[must_use]
     pub fn engine(&self) -> &Engine {
-        &self.engine
+        &self.view.engine
     }
 
     pub(crate) fn layout(&self) -> &Layout {
-        &self.layout
+        &self.view.layout
     }
 
     pub(crate) fn storage(&self) -> &Storage {
-        &self.storage
+        &self.view.storage
     }
 
     /// Another view of the same elements, outside the graph.
     pub(crate) fn view(&self, layout: Layout) -> Self {
-        Self { layout, variable: None, ..self.clone() }
+        Self::new(self.engine().clone(), self.storage().clone(), layout, self.dtype())
     }
 
     /// Whether gradients flow to or through it.
@@ -90,10 +95,10 @@ impl Tensor {
                 "only a tensor that no recorded call computed can be changed",
             ));
         }
-        if on && !self.dtype.is_float() {
+        if on && !self.dtype().is_float() {
             return Err(Error::dtype(
                 "requiresGrad",
-                format!("{} has no gradient; f32 and f16 have", self.dtype),
+                format!("{} has no gradient; f32 and f16 have", self.dtype()),
             ));
         }
         if on != self.variable.is_some() {
@@ -147,8 +152,8 @@ impl Tensor {
             );
             return Err(Error::shape(op, message));
         }
-        if other.dtype != self.dtype {
-            let message = format!("{name} is {}; it must be {}, as the tensor", other.dtype, self.dtype);
+        if other.dtype() != self.dtype() {
+            let message = format!("{name} is {}; it must be {}, as the tensor", other.dtype(), self.dtype());
             return Err(Error::dtype(op, message));
         }
         Ok(())
@@ -161,13 +166,13 @@ impl Tensor {
 
     /// Whether both are views of one storage.
     pub(crate) fn shares_storage(&self, other: &Self) -> bool {
-        Rc::ptr_eq(&self.storage.0, &other.storage.0)
+        Rc::ptr_eq(&self.storage().0, &other.storage().0)
     }
 
     /// The same elements outside the graph.
     #[must_use]
     pub fn detach(&self) -> Self {
-        self.view(self.layout)
+        Self { view: Rc::clone(&self.view), variable: None }
     }
 
     /// Sends a gradient back to every leaf this tensor was computed from; there they add up in [`Tensor::grad`].
@@ -191,7 +196,7 @@ impl Tensor {
                 up.as_gradient()?
             }
             None if self.shape().elements() == 1 => {
-                ops::create::full(&self.engine, "backward", *self.shape(), 1.0, self.dtype)?
+                ops::create::full(self.engine(), "backward", *self.shape(), 1.0, self.dtype())?
             }
             None => {
                 return Err(Error::grad(
@@ -203,7 +208,7 @@ impl Tensor {
                 ));
             }
         };
-        self.engine.no_grad(|| autograd::backward(variable, upstream, retain))
+        self.engine().no_grad(|| autograd::backward(variable, upstream, retain))
     }
 
     /// The elements in row-major order, once the device has computed them. They are those of the moment of the call,
@@ -212,16 +217,16 @@ impl Tensor {
     /// # Errors
     /// `DisposedError`, `DeviceLostError`, `IndexError` for an index that an earlier call found out of range.
     pub fn data(&self) -> impl Future<Output = Result<HostData>> + use<> {
-        let started = self.engine.no_grad(|| ops::shape::contiguous("data", self)).map(|dense| {
-            let (start, count) = (dense.layout.offset(), dense.shape().elements());
-            self.engine.backend().read("data", &dense.storage, start, count)
+        let started = self.engine().no_grad(|| ops::shape::contiguous("data", self)).map(|dense| {
+            let (start, count) = (dense.layout().offset(), dense.shape().elements());
+            self.engine().backend().read("data", dense.storage(), start, count)
         });
         async move { started?.await }
     }
 
     /// Fails when `other` lives on another engine.
     pub(crate) fn same_engine(&self, op: &'static str, other: &Self) -> Result<()> {
-        if self.engine == other.engine {
+        if self.engine() == other.engine() {
             return Ok(());
         }
         Err(Error::argument(
@@ -240,18 +245,28 @@ impl Tensor {
         saved: &[&Self],
         backward: impl Fn(&Backward<'_, Self>) -> Result<Vec<Option<Self>>> + 'static,
     ) -> Self {
-        if !self.engine.records() || inputs.iter().flatten().all(|t| t.variable.is_none()) {
-            return self;
+        if self.engine().records() && inputs.iter().flatten().any(|t| t.requires_grad()) {
+            self.record(op, inputs, saved, Box::new(backward))
+        } else {
+            self
         }
+    }
+
+    fn record(
+        self,
+        op: &'static str,
+        inputs: &[Option<&Self>],
+        saved: &[&Self],
+        backward: BackwardFn<Self>,
+    ) -> Self {
         let variables = inputs.iter().map(|t| t.and_then(|t| t.variable.clone())).collect();
         let saved = saved.iter().map(|&t| t.clone()).collect();
-        let backward: BackwardFn<Self> = Box::new(backward);
         let variable = autograd::record(op, variables, saved, 1, backward).pop();
         Self { variable, ..self }
     }
 
     /// Marks an in-place change, so that a backward that saved the old elements fails instead of being wrong.
     pub(crate) fn bump_version(&self) {
-        self.storage.bump_version();
+        self.storage().bump_version();
     }
 }

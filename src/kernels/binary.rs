@@ -4,7 +4,7 @@ use super::gated::{layouts, span};
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
-use crate::pairing::{FORMS, PairParams, invocations, plan, positions, zip_map};
+use crate::pairing::{FORMS, PairParams, for_each_block, invocations, plan, positions, zip_lanes};
 
 /// The operations, as flags.
 pub(crate) const OPERATIONS: &[&str] = &["add", "sub", "mul", "div"];
@@ -26,14 +26,15 @@ pub(crate) static KERNEL: Kernel = Kernel {
 };
 
 fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
+    let row: fn(&[f32], &[f32], &mut [f32]) = match OPERATIONS.iter().find(|&&f| args.has(f)).copied() {
+        Some("add") => |a, b, out| zip_lanes(a, b, out, |x, y| x + y),
+        Some("sub") => |a, b, out| zip_lanes(a, b, out, |x, y| x - y),
+        Some("mul") => |a, b, out| zip_lanes(a, b, out, |x, y| x * y),
+        _ => |a, b, out| zip_lanes(a, b, out, |x, y| x / y),
+    };
     let (p, strided) = (args.params::<PairParams>(), args.has("strided"));
     let (a, b, mut out) = (args.read("a"), args.read("b"), args.write("out"));
-    match OPERATIONS.iter().find(|&&f| args.has(f)).copied() {
-        Some("add") => zip_map(&p, strided, &a, &b, &mut out, |x, y| x + y),
-        Some("sub") => zip_map(&p, strided, &a, &b, &mut out, |x, y| x - y),
-        Some("mul") => zip_map(&p, strided, &a, &b, &mut out, |x, y| x * y),
-        _ => zip_map(&p, strided, &a, &b, &mut out, |x, y| x / y),
-    }
+    for_each_block(&p, strided, &a, &b, &mut |place, a, b| row(a, b, &mut out[place..place + a.len()]));
     Ok(())
 }
 

@@ -3,10 +3,9 @@
 use super::cross_entropy::{Params, labels};
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, UNTUNED};
-use crate::accumulate::load;
+use crate::accumulate::{load, store};
 use crate::error::Result;
 use crate::math::exponential::exp;
-use crate::pairing::scatter;
 use crate::simd::F32x4;
 
 pub(crate) static KERNEL: Kernel = Kernel {
@@ -48,7 +47,7 @@ fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
         let upstream = F32x4::splat(dy);
         for k in (0..n).step_by(4) {
             let probability = exp((load(x, k, n - k) - top) - log);
-            scatter(upstream * (probability - spread), dx, k, n - k);
+            store(upstream * (probability - spread), dx, k, n - k);
         }
         if let Some(hit) = usize::try_from(labels[row]).ok().and_then(|label| dx.get_mut(label)) {
             let label = labels[row] as usize;

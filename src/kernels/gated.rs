@@ -5,7 +5,7 @@ use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
 use crate::layout::Layout;
 use crate::math::activation::{Activation, GeluErf, GeluTanh, Relu, Sigmoid, Silu};
-use crate::pairing::{FORMS, PairParams, invocations, plan, positions, zip_map};
+use crate::pairing::{FORMS, PairParams, for_each_block, invocations, plan, positions, zip_lanes};
 use crate::shape::Shape;
 
 /// The activations, as flags.
@@ -28,20 +28,21 @@ pub(crate) static KERNEL: Kernel = Kernel {
 };
 
 fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
-    match ACTIVATIONS.iter().find(|&&f| args.has(f)).copied() {
-        Some("silu") => forward::<Silu>(args),
-        Some("gelu_erf") => forward::<GeluErf>(args),
-        Some("gelu_tanh") => forward::<GeluTanh>(args),
-        Some("relu") => forward::<Relu>(args),
-        _ => forward::<Sigmoid>(args),
-    }
+    let row = match ACTIVATIONS.iter().find(|&&f| args.has(f)).copied() {
+        Some("silu") => forward::<Silu>,
+        Some("gelu_erf") => forward::<GeluErf>,
+        Some("gelu_tanh") => forward::<GeluTanh>,
+        Some("relu") => forward::<Relu>,
+        _ => forward::<Sigmoid>,
+    };
+    let (p, strided) = (args.params::<PairParams>(), args.has("strided"));
+    let (a, b, mut out) = (args.read("a"), args.read("b"), args.write("out"));
+    for_each_block(&p, strided, &a, &b, &mut |place, a, b| row(a, b, &mut out[place..place + a.len()]));
     Ok(())
 }
 
-fn forward<A: Activation>(args: &mut CpuArgs<'_>) {
-    let (p, strided) = (args.params::<PairParams>(), args.has("strided"));
-    let (a, b, mut out) = (args.read("a"), args.read("b"), args.write("out"));
-    zip_map(&p, strided, &a, &b, &mut out, |x, y| A::value(x) * y);
+fn forward<A: Activation>(a: &[f32], b: &[f32], out: &mut [f32]) {
+    zip_lanes(a, b, out, |x, y| A::value(x) * y);
 }
 
 /// The activation and its derivative in float64, in textbook form with the limits at infinity.

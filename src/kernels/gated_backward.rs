@@ -1,13 +1,12 @@
 //! Fused gated activations, backward: `da = dy · b · act'(a)`, `db = dy · act(a)`.
 
-use std::cell::RefMut;
-
 use super::gated::{ACTIVATIONS, activation64, gate_values, layouts, span};
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
 use crate::math::activation::{Activation, GeluErf, GeluTanh, Relu, Sigmoid, Silu};
-use crate::pairing::{FORMS, PairParams, for_each_run, gather, invocations, plan, plan_packed, positions, scatter};
+use crate::pairing::{BLOCK, FORMS, PairParams, for_each_block, invocations, plan, plan_packed, positions};
+use crate::simd::F32x4;
 
 /// Which gradients are written: into buffers of their own, or both into the packed one.
 /// (`packed_swapped` where the gate is the second half).
@@ -37,43 +36,63 @@ pub(crate) static KERNEL: Kernel = Kernel {
 };
 
 fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
-    match ACTIVATIONS.iter().find(|&&f| args.has(f)).copied() {
-        Some("silu") => backward::<Silu>(args),
-        Some("gelu_erf") => backward::<GeluErf>(args),
-        Some("gelu_tanh") => backward::<GeluTanh>(args),
-        Some("relu") => backward::<Relu>(args),
-        _ => backward::<Sigmoid>(args),
-    }
-    Ok(())
-}
-
-fn backward<A: Activation>(args: &mut CpuArgs<'_>) {
+    let row = match ACTIVATIONS.iter().find(|&&f| args.has(f)).copied() {
+        Some("silu") => backward::<Silu>,
+        Some("gelu_erf") => backward::<GeluErf>,
+        Some("gelu_tanh") => backward::<GeluTanh>,
+        Some("relu") => backward::<Relu>,
+        _ => backward::<Sigmoid>,
+    };
     let (p, strided) = (args.params::<PairParams>(), args.has("strided"));
     let (dy, a, b) = (args.read("dy"), args.read("a"), args.read("b"));
     let (mut da, mut db) = (args.try_write("da"), args.try_write("db"));
     let (mut dx, swapped) = (args.try_write("dx"), args.has("packed_swapped"));
-    for_each_run(&p, strided, |run| {
-        for k in (0..run.len).step_by(4) {
-            let live = run.len - k;
-            let upstream = gather(&dy, run.out + k, 1, live);
-            let x = gather(&a, (run.a as isize + k as isize * run.a_step) as usize, run.a_step, live);
-            let y = gather(&b, (run.b as isize + k as isize * run.b_step) as usize, run.b_step, live);
-            let (value, derivative) = A::value_and_derivative(x);
-            let (to_a, to_b) = (upstream * y * derivative, upstream * value);
-            if let Some(dx) = &mut dx {
-                let (low, high) = if swapped { (to_b, to_a) } else { (to_a, to_b) };
-                scatter(low, dx, 2 * run.out + k, live);
-                scatter(high, dx, 2 * run.out + run.len + k, live);
-            }
-            let put = |v, to: &mut Option<RefMut<'_, [f32]>>| {
-                if let Some(to) = to {
-                    scatter(v, to, run.out + k, live);
-                }
-            };
-            put(to_a, &mut da);
-            put(to_b, &mut db);
+    let cols = (p.cols as usize).max(1);
+    // Where a gradient is not wanted, it goes here.
+    let mut unwanted = [0.0; BLOCK];
+    for_each_block(&p, strided, &a, &b, &mut |place, a, b| {
+        let here = place..place + a.len();
+        let dy = &dy[here.clone()];
+        if let Some(dx) = &mut dx {
+            let (line, col) = (place / cols, place % cols);
+            let (low, high) = dx[2 * line * cols..][..2 * cols].split_at_mut(cols);
+            let (low, high) = (&mut low[col..][..dy.len()], &mut high[col..][..dy.len()]);
+            let (da, db) = if swapped { (high, low) } else { (low, high) };
+            return row(dy, a, b, da, db);
+        }
+        let unwanted = &mut unwanted[..dy.len()];
+        match (&mut da, &mut db) {
+            (Some(da), Some(db)) => row(dy, a, b, &mut da[here.clone()], &mut db[here]),
+            (Some(da), None) => row(dy, a, b, &mut da[here], unwanted),
+            (None, Some(db)) => row(dy, a, b, unwanted, &mut db[here]),
+            (None, None) => {}
         }
     });
+    Ok(())
+}
+
+/// `da` and `db` of neighbouring elements. What is left over of the fours takes the same way, filled up with zeros, so
+/// that the activation is there once.
+fn backward<A: Activation>(dy: &[f32], a: &[f32], b: &[f32], da: &mut [f32], db: &mut [f32]) {
+    let body = dy.len() / 4 * 4;
+    let operands = dy.chunks_exact(4).zip(a.chunks_exact(4)).zip(b.chunks_exact(4));
+    for (((dy, a), b), (da, db)) in operands.zip(da.chunks_exact_mut(4).zip(db.chunks_exact_mut(4))) {
+        let upstream = F32x4::load(dy);
+        let (value, derivative) = A::value_and_derivative(F32x4::load(a));
+        (upstream * F32x4::load(b) * derivative).store(da);
+        (upstream * value).store(db);
+    }
+    let rest = dy.len() - body;
+    if rest > 0 {
+        let mut padded = [[0.0; 4]; 5];
+        let [dy4, a4, b4, da4, db4] = &mut padded;
+        for (to, from) in [(&mut *dy4, dy), (&mut *a4, a), (&mut *b4, b)] {
+            to[..rest].copy_from_slice(&from[body..]);
+        }
+        backward::<A>(dy4, a4, b4, da4, db4);
+        da[body..].copy_from_slice(&da4[..rest]);
+        db[body..].copy_from_slice(&db4[..rest]);
+    }
 }
 
 pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {

@@ -3,7 +3,7 @@
 use crate::kernel::params;
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, Strategy, Traits};
-use crate::accumulate::{load, sum_by};
+use crate::accumulate::{load, store, sum_by};
 use crate::error::Result;
 use crate::simd::F32x4;
 
@@ -116,7 +116,7 @@ fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
             if let Some(b) = &bias {
                 v = v + load(b, k, live);
             }
-            crate::pairing::scatter(v, y, k, live);
+            store(v, y, k, live);
         }
     }
     Ok(())

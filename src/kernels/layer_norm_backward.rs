@@ -6,9 +6,8 @@ use super::layer_norm::{HELD, SIZES, held_form, held_workgroups, load_splat, sta
 use crate::kernel::params;
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS};
-use crate::accumulate::{load, sum_by};
+use crate::accumulate::{load, store, sum_by};
 use crate::error::Result;
-use crate::pairing::scatter;
 use crate::simd::F32x4;
 
 params! {
@@ -100,14 +99,14 @@ fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
             let live = n - k;
             let centered = ((load(x, k, live) - middle) - shift) * r;
             if let Some(dx) = &mut dx {
-                scatter(r * (weighted(k, live) - c1 - centered * c2), dx, row * n + k, live);
+                store(r * (weighted(k, live) - c1 - centered * c2), dx, row * n + k, live);
             }
             let upstream = load(dy, k, live);
             if let Some(dw) = &mut dw {
-                scatter(load(dw, group + k, live) + upstream * centered, dw, group + k, live);
+                store(load(dw, group + k, live) + upstream * centered, dw, group + k, live);
             }
             if let Some(db) = &mut db {
-                scatter(load(db, group + k, live) + upstream, db, group + k, live);
+                store(load(db, group + k, live) + upstream, db, group + k, live);
             }
         }
     }

@@ -70,24 +70,29 @@ fn expm1_reduced(r: F32x4) -> F32x4 {
     r + r * r * polynomial(r, &EXP)
 }
 
-/// `e^x` with its power of two set apart, so that factors can be multiplied in before a tiny result is rounded.
+/// `e^x` for `x ≤ 0` with its power of two set apart, so that factors can be multiplied in before a tiny result is rounded.
 #[derive(Clone, Copy)]
 pub(super) struct ScaledExp {
     /// `e^r - 1`, from √½ - 1 to √2 - 1.
     fraction: F32x4,
-    /// Two halves of `2^n`, whose product may be outside the normal range.
-    scale: [F32x4; 2],
+    /// `2^(n + 64)`, which is normal where `2^n` is not.
+    scale: F32x4,
 }
 
 impl ScaledExp {
-    /// `e^x` for |x| below 170; NaN gives NaN.
+    /// What the scale is too large by.
+    const LIFT: i32 = 64;
+    /// `2^-64`.
+    const LOWER: f32 = f32::from_bits(((127 - Self::LIFT) as u32) << 23);
+
+    /// `e^x` for x from -130 to 0; NaN gives NaN.
     #[inline(always)]
     pub(super) fn new(x: F32x4) -> Self {
         let (n, bits) = exponent(x);
         Self::from_parts(remainder(x, n), bits)
     }
 
-    /// `e^(high + low)` for a sum below 170, where `low` is at most a thousandth of `high`, and `high` and its
+    /// `e^(high + low)` for a sum from -130 to 0, where `low` is at most a thousandth of `high`, and `high` and its
     /// distance from a multiple of `LN_2_HIGH` are exact.
     #[inline(always)]
     pub(super) fn of_sum(high: F32x4, low: F32x4) -> Self {
@@ -98,20 +103,19 @@ impl ScaledExp {
 
     #[inline(always)]
     fn from_parts(r: F32x4, n: I32x4) -> Self {
-        let half = n.shift_right(1);
-        Self { fraction: expm1_reduced(r), scale: [power_of_two(half), power_of_two(n - half)] }
+        Self { fraction: expm1_reduced(r), scale: power_of_two(n + I32x4::splat(Self::LIFT)) }
     }
 
-    /// `factor·e^x`, rounded into the subnormal range once.
+    /// `factor·e^x` for a factor up to 2^60, rounded into the subnormal range once.
     #[inline(always)]
     pub(super) fn times(self, factor: F32x4) -> F32x4 {
-        (factor + factor * self.fraction) * self.scale[0] * self.scale[1]
+        (factor + factor * self.fraction) * self.scale * F32x4::splat(Self::LOWER)
     }
 
     /// `e^x`.
     #[inline(always)]
     pub(super) fn value(self) -> F32x4 {
-        (F32x4::splat(1.0) + self.fraction) * self.scale[0] * self.scale[1]
+        (F32x4::splat(1.0) + self.fraction) * self.scale * F32x4::splat(Self::LOWER)
     }
 }
 
@@ -149,7 +153,12 @@ impl Logistic {
 #[must_use]
 pub fn exp(x: F32x4) -> F32x4 {
     // Beyond these bounds the result stays infinite and zero, and the exponent within what the scale can build.
-    ScaledExp::new(x.min(F32x4::splat(89.0)).max(F32x4::splat(-105.0))).value()
+    let clamped = x.min(F32x4::splat(89.0)).max(F32x4::splat(-105.0));
+    let (n, bits) = exponent(clamped);
+    // Two halves of 2^n, which itself may be outside the normal range.
+    let half = bits.shift_right(1);
+    let grown = F32x4::splat(1.0) + expm1_reduced(remainder(clamped, n));
+    grown * power_of_two(half) * power_of_two(bits - half)
 }
 
 /// `e^x - 1`, relatively accurate near 0.
