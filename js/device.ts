@@ -1,3 +1,4 @@
+import { show } from "./check.js";
 import type { AdapterInfo } from "./engine.js";
 import { UnsupportedError } from "./errors.js";
 import * as raw from "./generated/wgrad.js";
@@ -101,27 +102,29 @@ async function webgpu({ device, powerPreference, timeoutMs }: Choice): Promise<O
     const name = [info.vendor, info.architecture, info.description].filter(Boolean).join(" ");
     throw new Error(`the only WebGPU adapter is a software one (${name}); the CPU engine is faster`);
   }
-  const forget = (handle: number): void => {
-    raw.disposeEngine(handle);
+  const forget = (late: GPUDevice): void => {
+    late.destroy();
   };
   try {
-    const handle = await within(raw.adapterEngine(adapter), timeoutMs, "WebGPU's requestDevice", forget);
-    return opened(handle, info);
+    const made = await within(requestDevice(adapter), timeoutMs, "WebGPU's requestDevice", forget);
+    return opened(await raw.deviceEngine(made, true, info.isFallback), info);
   } catch (error) {
     throw new Error(`WebGPU gave no device: ${textOf(error)}`, { cause: error });
   }
 }
 
 async function adopted(gpuDevice: GPUDevice, timeoutMs: number): Promise<Opened> {
+  const info = adapterInfo((gpuDevice as { adapterInfo?: GPUAdapterInfo }).adapterInfo);
   let handle: number;
   try {
-    handle = await within(raw.deviceEngine(gpuDevice), timeoutMs, "the given gpuDevice", (late) => {
+    const made = raw.deviceEngine(gpuDevice, false, info.isFallback);
+    handle = await within(made, timeoutMs, "the given gpuDevice", (late) => {
       raw.disposeEngine(late);
     });
   } catch (error) {
     throw new UnsupportedError(`init: the given gpuDevice cannot be used: ${textOf(error)}`);
   }
-  return opened(handle, adapterInfo((gpuDevice as { adapterInfo?: GPUAdapterInfo }).adapterInfo));
+  return opened(handle, info);
 }
 
 function opened(handle: number, adapter: AdapterInfo): Opened {
@@ -137,7 +140,25 @@ function opened(handle: number, adapter: AdapterInfo): Opened {
   };
 }
 
+/** A device with every feature of its adapter and every limit at its highest. */
+async function requestDevice(adapter: GPUAdapter): Promise<GPUDevice> {
+  const requiredLimits: Record<string, number> = {};
+  // Limits are getters of a prototype.
+  for (const name of Object.getOwnPropertyNames(Object.getPrototypeOf(adapter.limits))) {
+    const limit: unknown = Reflect.get(adapter.limits, name);
+    if (typeof limit === "number") requiredLimits[name] = limit;
+  }
+  const requiredFeatures = [...adapter.features] as GPUFeatureName[];
+  const made: unknown = await adapter.requestDevice({ label: "wgrad", requiredFeatures, requiredLimits });
+  if (typeof (made as GPUDevice | undefined)?.queue === "object") return made as GPUDevice;
+  throw new Error(`requestDevice gave ${show(made)}, which is no device`);
+}
+
+/** Names of CPUs that pretend to be a GPU, where the browser does not say so itself. */
+const SOFTWARE = /swiftshader|llvmpipe|lavapipe|basic render|warp/i;
+
 function adapterInfo(info: GPUAdapterInfo | undefined): AdapterInfo {
-  const { vendor = "", architecture = "", description = "" } = info ?? {};
-  return { vendor, architecture, description, isFallback: raw.isSoftware(info) };
+  const { vendor = "", architecture = "", device = "", description = "", isFallbackAdapter } = info ?? {};
+  const named = [vendor, architecture, device, description].some((name) => SOFTWARE.test(name));
+  return { vendor, architecture, description, isFallback: isFallbackAdapter === true || named };
 }

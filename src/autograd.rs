@@ -5,7 +5,8 @@
 //! falling number is a topological order.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use crate::error::{Error, Result};
@@ -76,6 +77,8 @@ pub(crate) struct Entry<T: Value> {
     outputs: usize,
     inputs: RefCell<Vec<Option<Rc<Variable<T>>>>>,
     saved: RefCell<Option<Vec<Saved<T>>>>,
+    /// The gradients of the outputs that have arrived in a backward that is on its way.
+    upstream: RefCell<Vec<Option<T>>>,
     backward: BackwardFn<T>,
 }
 
@@ -102,6 +105,7 @@ pub(crate) fn record<T: Value>(
         outputs,
         inputs: RefCell::new(inputs),
         saved: RefCell::new(Some(saved)),
+        upstream: RefCell::default(),
         backward,
     });
     (0..outputs)
@@ -109,10 +113,66 @@ pub(crate) fn record<T: Value>(
         .collect()
 }
 
-/// Gradients on their way to an entry.
-struct Waiting<T: Value> {
-    entry: Rc<Entry<T>>,
-    upstream: Vec<Option<T>>,
+/// An entry that gradients have arrived at; the latest call is the greatest.
+struct Waiting<T: Value>(Rc<Entry<T>>);
+
+impl<T: Value> Ord for Waiting<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.number.cmp(&other.0.number)
+    }
+}
+
+impl<T: Value> PartialOrd for Waiting<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T: Value> PartialEq for Waiting<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.number == other.0.number
+    }
+}
+
+impl<T: Value> Eq for Waiting<T> {}
+
+/// A walk back through the graph.
+struct Walk<T: Value> {
+    waiting: BinaryHeap<Waiting<T>>,
+    leaves: Vec<(Rc<Variable<T>>, T)>,
+}
+
+impl<T: Value> Drop for Walk<T> {
+    /// A walk that failed leaves nothing behind in the entries.
+    fn drop(&mut self) {
+        for Waiting(entry) in self.waiting.drain() {
+            entry.upstream.take();
+        }
+    }
+}
+
+impl<T: Value> Walk<T> {
+    /// Adds a gradient to what has arrived at `variable`.
+    fn arrive(&mut self, variable: &Rc<Variable<T>>, gradient: T) -> Result<()> {
+        let Some((entry, index)) = &variable.source else {
+            match self.leaves.iter_mut().find(|(leaf, _)| Rc::ptr_eq(leaf, variable)) {
+                Some((_, sum)) => *sum = sum.accumulate(&gradient)?,
+                None => self.leaves.push((Rc::clone(variable), gradient)),
+            }
+            return Ok(());
+        };
+        let mut upstream = entry.upstream.borrow_mut();
+        if upstream.is_empty() {
+            upstream.resize(entry.outputs, None);
+            self.waiting.push(Waiting(Rc::clone(entry)));
+        }
+        let slot = &mut upstream[*index];
+        *slot = Some(match slot.take() {
+            Some(sum) => sum.accumulate(&gradient)?,
+            None => gradient,
+        });
+        Ok(())
+    }
 }
 
 /// Sends `upstream` back from `root` and adds what arrives to the leaves' gradients.
@@ -122,21 +182,21 @@ struct Waiting<T: Value> {
 /// # Errors
 /// `GradError` when the graph was already used up or a saved value was overwritten; whatever a backward returns.
 pub(crate) fn backward<T: Value>(root: &Rc<Variable<T>>, upstream: T, retain: bool) -> Result<()> {
-    let mut leaves: Vec<(Rc<Variable<T>>, T)> = Vec::new();
-    let mut waiting: BTreeMap<u64, Waiting<T>> = BTreeMap::new();
+    let mut walk = Walk { waiting: BinaryHeap::new(), leaves: Vec::new() };
     let mut done = Vec::new();
-    arrive(root, upstream, &mut waiting, &mut leaves)?;
-    while let Some((_, Waiting { entry, upstream })) = waiting.pop_last() {
+    walk.arrive(root, upstream)?;
+    while let Some(Waiting(entry)) = walk.waiting.pop() {
+        let upstream = entry.upstream.take();
         let gradients = step(&entry, &upstream)?;
         let inputs = entry.inputs.borrow().clone();
         for (input, gradient) in inputs.iter().zip(gradients) {
             if let (Some(input), Some(gradient)) = (input, gradient) {
-                arrive(input, gradient, &mut waiting, &mut leaves)?;
+                walk.arrive(input, gradient)?;
             }
         }
         done.push(entry);
     }
-    let sums = leaves
+    let sums = std::mem::take(&mut walk.leaves)
         .into_iter()
         .map(|(leaf, new)| {
             let sum = leaf
@@ -155,31 +215,6 @@ pub(crate) fn backward<T: Value>(root: &Rc<Variable<T>>, upstream: T, retain: bo
             entry.saved.replace(None);
         }
     }
-    Ok(())
-}
-
-fn arrive<T: Value>(
-    variable: &Rc<Variable<T>>,
-    gradient: T,
-    waiting: &mut BTreeMap<u64, Waiting<T>>,
-    leaves: &mut Vec<(Rc<Variable<T>>, T)>,
-) -> Result<()> {
-    let slot = if let Some((entry, index)) = &variable.source {
-        let to = waiting
-            .entry(entry.number)
-            .or_insert_with(|| Waiting { entry: Rc::clone(entry), upstream: vec![None; entry.outputs] });
-        &mut to.upstream[*index]
-    } else if let Some((_, sum)) = leaves.iter_mut().find(|(leaf, _)| Rc::ptr_eq(leaf, variable)) {
-        *sum = sum.accumulate(&gradient)?;
-        return Ok(());
-    } else {
-        leaves.push((Rc::clone(variable), gradient));
-        return Ok(());
-    };
-    *slot = Some(match slot.take() {
-        Some(sum) => sum.accumulate(&gradient)?,
-        None => gradient,
-    });
     Ok(())
 }
 

@@ -77,7 +77,7 @@ impl Engine {
     /// `UnsupportedError` when there is no WebGPU, no adapter or no device.
     #[cfg(target_arch = "wasm32")]
     pub async fn webgpu() -> Result<Self> {
-        Ok(Self::with_webgpu(WebGpuBackend::request().await?))
+        Self::from_adapter(&crate::backend::webgpu::device::request_adapter().await?).await
     }
 
     /// An engine on a device of this `GPUAdapter`, with every feature and limit it has.
@@ -86,7 +86,9 @@ impl Engine {
     /// `UnsupportedError` when the adapter gives no device.
     #[cfg(target_arch = "wasm32")]
     pub async fn from_adapter(adapter: &wasm_bindgen::JsValue) -> Result<Self> {
-        Ok(Self::with_webgpu(WebGpuBackend::from_adapter(adapter).await?))
+        let device = crate::backend::webgpu::device::request_device(adapter).await?;
+        let software = crate::backend::webgpu::device::is_software(&device);
+        Self::on_device(device, true, software).await
     }
 
     /// An engine on this `GPUDevice`, which stays the caller's: disposing the engine leaves it alive.
@@ -95,12 +97,19 @@ impl Engine {
     /// `UnsupportedError` when it is no device.
     #[cfg(target_arch = "wasm32")]
     pub async fn from_device(device: wasm_bindgen::JsValue) -> Result<Self> {
-        Ok(Self::with_webgpu(WebGpuBackend::from_device(device, false).await?))
+        let software = crate::backend::webgpu::device::is_software(&device);
+        Self::on_device(device, false, software).await
     }
 
+    /// An engine on this `GPUDevice`; disposing the engine destroys it if it is `owned`.
     #[cfg(target_arch = "wasm32")]
-    fn with_webgpu(backend: WebGpuBackend) -> Self {
-        Self(Rc::new(Inner { gpu: Some(backend.clone()), ..Inner::new(Box::new(backend)) }))
+    pub(crate) async fn on_device(
+        device: wasm_bindgen::JsValue,
+        owned: bool,
+        software: bool,
+    ) -> Result<Self> {
+        let backend = WebGpuBackend::from_device(device, owned, software).await?;
+        Ok(Self(Rc::new(Inner { gpu: Some(backend.clone()), ..Inner::new(Box::new(backend)) })))
     }
 
     /// The `GPUDevice` of a WebGPU engine.

@@ -118,5 +118,24 @@ impl Error {
     }
 }
 
+/// A number as it stands in an error. JavaScript writes it in the browser: Rust's own way would be a tenth of the module.
+pub(crate) fn number(value: f64) -> String {
+    #[cfg(target_arch = "wasm32")]
+    return js_sys::Number::from(value).to_string_with_radix(10).map_or_else(|_| String::new(), String::from);
+    #[cfg(not(target_arch = "wasm32"))]
+    value.to_string()
+}
+
+/// The same for single precision: seven digits, and not what double precision makes of them.
+pub(crate) fn number_f32(value: f32) -> String {
+    #[cfg(target_arch = "wasm32")]
+    return match js_sys::Number::from(value).to_precision(7) {
+        Ok(digits) => number(js_sys::parse_float(&String::from(digits))),
+        Err(_) => String::new(),
+    };
+    #[cfg(not(target_arch = "wasm32"))]
+    value.to_string()
+}
+
 /// The result of every fallible wgrad call.
 pub type Result<T> = std::result::Result<T, Error>;

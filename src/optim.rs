@@ -1,7 +1,7 @@
 //! Optimizers.
 
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, number};
 use crate::kernels::adamw::{KERNEL, Params};
 use crate::ops::create::full;
 use crate::ops::shape::dense;
@@ -30,17 +30,21 @@ impl AdamWOptions {
     fn check(&self) -> Result<()> {
         let fail = |message: String| Err(Error::argument("adamw", message));
         if !(self.lr >= 0.0 && self.lr.is_finite()) {
-            return fail(format!("lr is {}; it must be finite, 0 or more", self.lr));
+            return fail(format!("lr is {}; it must be finite, 0 or more", number(self.lr)));
         }
         let unit = |b: f64| (0.0..1.0).contains(&b);
         if !(unit(self.betas.0) && unit(self.betas.1)) {
-            return fail(format!("betas are {:?}; each lies in 0 to 1, 1 excluded", self.betas));
+            let (first, second) = (number(self.betas.0), number(self.betas.1));
+            return fail(format!("betas are ({first}, {second}); each lies in 0 to 1, 1 excluded"));
         }
         if !(self.eps >= 0.0 && self.eps.is_finite()) {
-            return fail(format!("eps is {}; it must be finite, 0 or more", self.eps));
+            return fail(format!("eps is {}; it must be finite, 0 or more", number(self.eps)));
         }
         if !(self.weight_decay >= 0.0 && self.weight_decay.is_finite()) {
-            return fail(format!("weightDecay is {}; it must be finite, 0 or more", self.weight_decay));
+            return fail(format!(
+                "weightDecay is {}; it must be finite, 0 or more",
+                number(self.weight_decay)
+            ));
         }
         Ok(())
     }

@@ -172,13 +172,7 @@ pub(crate) const BLOCK: usize = 1024;
 pub(crate) type EachBlock<'f> = &'f mut dyn FnMut(usize, &[f32], &[f32]);
 
 /// Calls `each` for stretches of neighbouring outputs in order; operands that do not lie side by side are gathered first.
-pub(crate) fn for_each_block(
-    p: &PairParams,
-    strided: bool,
-    a: &[f32],
-    b: &[f32],
-    each: EachBlock<'_>,
-) {
+pub(crate) fn for_each_block(p: &PairParams, strided: bool, a: &[f32], b: &[f32], each: EachBlock<'_>) {
     let mut space = [[0.0; BLOCK]; 2];
     for_each_run(p, strided, |run| {
         for k in (0..run.len).step_by(BLOCK) {

@@ -63,11 +63,33 @@ impl Philox {
                 // In (0, 1], so that the logarithm is finite.
                 let u = ((first >> 8) + 1) as f32 / 16_777_216.0;
                 let radius = f64::from(-2.0 * ln_f32(u)).sqrt();
-                let angle = std::f64::consts::TAU * (f64::from(second) / 4_294_967_296.0);
-                [(radius * libm::cos(angle)) as f32, (radius * libm::sin(angle)) as f32]
+                let (sin, cos) = sin_cos(second);
+                [(radius * cos) as f32, (radius * sin) as f32]
             });
             try_collect("randn", n, pairs.take(n))
         })
+    }
+}
+
+/// Sine and cosine of `fraction / 2^32` turns, to 13 digits: Taylor's series on an eighth of a turn to either side of a
+/// quarter.
+fn sin_cos(fraction: u32) -> (f64, f64) {
+    let quarter = fraction.wrapping_add(1 << 29) >> 30;
+    let rest = fraction.wrapping_sub(quarter << 30) as i32;
+    let x = f64::from(rest) * (std::f64::consts::TAU / 4_294_967_296.0);
+    let (mut sin, mut cos, mut term) = (0.0, 0.0, 1.0);
+    for k in 0..8 {
+        let even = f64::from(2 * k);
+        cos += term;
+        term *= x / (even + 1.0);
+        sin += term;
+        term *= -x / (even + 2.0);
+    }
+    match quarter {
+        0 => (sin, cos),
+        1 => (cos, -sin),
+        2 => (-sin, -cos),
+        _ => (-cos, sin),
     }
 }
 
@@ -81,6 +103,20 @@ mod tests {
         assert_eq!(Philox::block([0, 0], [0; 4]), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
         let ones = u32::MAX;
         assert_eq!(Philox::block([ones; 2], [ones; 4]), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+    }
+
+    #[test]
+    fn sines_are_right() {
+        for k in 0..100_000u32 {
+            let fraction = k.wrapping_mul(0x9E37_79B9);
+            let (sin, cos) = (f64::from(fraction) / 4_294_967_296.0 * std::f64::consts::TAU).sin_cos();
+            let (s, c) = sin_cos(fraction);
+            assert!((s - sin).abs() < 1e-13 && (c - cos).abs() < 1e-13, "{fraction}: {s} {c}");
+        }
+        assert_eq!(
+            [0, 1 << 30, 1 << 31, 3 << 30].map(sin_cos).map(|(s, c)| (s + 0.0, c + 0.0)),
+            [(0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0)]
+        );
     }
 
     #[test]

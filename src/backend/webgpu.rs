@@ -17,6 +17,7 @@ pub(crate) mod device;
 mod pipelines;
 mod pool;
 mod recorder;
+mod table;
 
 use device::{Capabilities, get, message};
 use pipelines::Pipelines;
@@ -85,22 +86,10 @@ impl std::fmt::Debug for WebGpuBackend {
 }
 
 impl WebGpuBackend {
-    /// The device of the adapter that `navigator.gpu` gives, software adapters included.
-    pub async fn request() -> Result<Self> {
-        let adapter = device::request_adapter().await?;
-        Self::from_adapter(&adapter).await
-    }
-
-    /// A device of this adapter, with all it offers.
-    pub async fn from_adapter(adapter: &JsValue) -> Result<Self> {
-        let handle = device::request_device(adapter).await?;
-        Self::from_device(handle, true).await
-    }
-
-    /// This device; unless `owned`, disposing the engine leaves it alive.
-    pub async fn from_device(handle: JsValue, owned: bool) -> Result<Self> {
+    /// This device; unless `owned`, disposing the engine leaves it alive. `software` where a CPU pretends to be a GPU.
+    pub async fn from_device(handle: JsValue, owned: bool, software: bool) -> Result<Self> {
         let (device, queue) = device::adopt(&handle).await?;
-        let capabilities = device::capabilities(&handle);
+        let capabilities = device::capabilities(&handle, software);
         let faults = device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("faults"),
             size: FAULTS_SIZE,

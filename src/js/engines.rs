@@ -6,7 +6,6 @@ use wasm_bindgen_futures::future_to_promise;
 
 use super::{ENGINES, Thrown, engine, throw, thrown};
 use crate::Engine;
-use crate::backend::webgpu::device;
 
 fn put(engine: Engine) -> u32 {
     ENGINES.with_borrow_mut(|t| t.put(engine))
@@ -19,23 +18,10 @@ pub fn cpu_engine() -> u32 {
     put(Engine::cpu())
 }
 
-/// An engine on a device of this `GPUAdapter`.
-#[wasm_bindgen(js_name = adapterEngine)]
-pub async fn adapter_engine(adapter: JsValue) -> Thrown<u32> {
-    Engine::from_adapter(&adapter).await.map(put).map_err(|e| throw(&e))
-}
-
-/// An engine on this `GPUDevice`, which stays the caller's.
+/// An engine on this `GPUDevice`, which goes with it if it is `owned`; `software` if a CPU pretends to be this GPU.
 #[wasm_bindgen(js_name = deviceEngine)]
-pub async fn device_engine(gpu_device: JsValue) -> Thrown<u32> {
-    Engine::from_device(gpu_device).await.map(put).map_err(|e| throw(&e))
-}
-
-/// Whether a `GPUAdapterInfo` describes a CPU that pretends to be a GPU.
-#[wasm_bindgen(js_name = isSoftware)]
-#[must_use]
-pub fn is_software(info: &JsValue) -> bool {
-    device::is_software(info)
+pub async fn device_engine(gpu_device: JsValue, owned: bool, software: bool) -> Thrown<u32> {
+    Engine::on_device(gpu_device, owned, software).await.map(put).map_err(|e| throw(&e))
 }
 
 /// The engine's `GPUDevice`, or undefined.

@@ -2,7 +2,7 @@
 
 use crate::dtype::DType;
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, number};
 use crate::kernels::fill;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -13,8 +13,8 @@ fn bits(op: &'static str, value: f64, dtype: DType) -> Result<u32> {
         if value.fract() == 0.0 && (low..=high).contains(&value) {
             return Ok(value);
         }
-        let range = format!("a whole number from {low} to {high}");
-        Err(Error::argument(op, format!("{value} is no {dtype}; it must be {range}")))
+        let range = format!("a whole number from {} to {}", low as i64, high as i64);
+        Err(Error::argument(op, format!("{} is no {dtype}; it must be {range}", number(value))))
     };
     Ok(match dtype {
         DType::F32 | DType::F16 => (value as f32).to_bits(),

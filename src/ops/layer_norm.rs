@@ -1,7 +1,7 @@
 //! Layer normalisation (Ba et al. 2016, arXiv:1607.06450) over the last dimensions.
 
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, number_f32};
 use crate::kernels::{layer_norm, layer_norm_backward};
 use crate::ops::create::full;
 use crate::ops::reduce::finish_columns;
@@ -65,7 +65,7 @@ fn check_eps(eps: f32) -> Result<()> {
     if eps >= 0.0 && eps.is_finite() {
         return Ok(());
     }
-    Err(Error::argument(OP, format!("eps is {eps}; it must be 0 or a small positive number")))
+    Err(Error::argument(OP, format!("eps is {}; it must be 0 or a small positive number", number_f32(eps))))
 }
 
 /// `[y, mean, rstd]`; not recorded. Operands are dense.

@@ -1,7 +1,7 @@
 //! Losses.
 
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, number_f32};
 use crate::kernels::{cross_entropy, cross_entropy_backward};
 use crate::ops::float_type;
 use crate::ops::shape::dense;
@@ -58,7 +58,7 @@ impl Tensor {
         if !(0.0..=1.0).contains(&options.label_smoothing) {
             return Err(Error::argument(
                 OP,
-                format!("labelSmoothing is {}; it lies in 0 to 1", options.label_smoothing),
+                format!("labelSmoothing is {}; it lies in 0 to 1", number_f32(options.label_smoothing)),
             ));
         }
         let rank = self.shape().rank();

@@ -51,7 +51,7 @@ async fn resolve(value: JsValue) -> std::result::Result<JsValue, JsValue> {
 }
 
 /// The adapter that `navigator.gpu` gives.
-pub(super) async fn request_adapter() -> Result<JsValue> {
+pub(crate) async fn request_adapter() -> Result<JsValue> {
     let gpu = get(&get(&js_sys::global(), "navigator"), "gpu");
     if gpu.is_undefined() || gpu.is_null() {
         return Err(unsupported("there is no navigator.gpu: WebGPU is not available here"));
@@ -64,7 +64,7 @@ pub(super) async fn request_adapter() -> Result<JsValue> {
 }
 
 /// A device of this adapter with every feature it has and every limit at its highest.
-pub(super) async fn request_device(adapter: &JsValue) -> Result<JsValue> {
+pub(crate) async fn request_device(adapter: &JsValue) -> Result<JsValue> {
     let descriptor = Object::new();
     let set = |object: &Object, name: &str, value: &JsValue| {
         Reflect::set(object, &JsValue::from_str(name), value).expect("a plain object takes every property");
@@ -106,8 +106,8 @@ pub(super) async fn lost_within(device: &JsValue, milliseconds: u32) -> Option<S
     info.is_object().then(|| loss(&info))
 }
 
-/// What the device offers; `info` is its adapter's.
-pub(super) fn capabilities(device: &JsValue) -> Capabilities {
+/// What the device offers.
+pub(super) fn capabilities(device: &JsValue, software: bool) -> Capabilities {
     let features = get(device, "features");
     let has = |name: &str| call(&features, "has", &name.into()).is_ok_and(|v| v.is_truthy());
     let (limits, info) = (get(device, "limits"), get(device, "adapterInfo"));
@@ -117,21 +117,15 @@ pub(super) fn capabilities(device: &JsValue) -> Capabilities {
         f16: has("shader-f16"),
         subgroups: has("subgroups"),
         min_subgroup: get(&info, "subgroupMinSize").as_f64().unwrap_or(0.0) as u32,
-        software: is_software(&info),
+        software,
         max_binding: binding.min(limit("maxBufferSize", 268_435_456.0)) as u64,
         uniform_alignment: limit("minUniformBufferOffsetAlignment", 256.0) as u32,
     }
 }
 
-/// Whether an adapter is a CPU in disguise.
-pub(crate) fn is_software(info: &JsValue) -> bool {
-    const NAMES: &[&str] = &["swiftshader", "llvmpipe", "lavapipe", "basic render", "warp"];
-    let words: Vec<String> = ["vendor", "architecture", "device", "description"]
-        .iter()
-        .filter_map(|name| get(info, name).as_string())
-        .map(|s| s.to_lowercase())
-        .collect();
-    get(info, "isFallbackAdapter").is_truthy() || words.iter().any(|w| NAMES.iter().any(|n| w.contains(n)))
+/// Whether the browser says that the device's adapter is a CPU in disguise.
+pub(crate) fn is_software(device: &JsValue) -> bool {
+    get(&get(device, "adapterInfo"), "isFallbackAdapter").is_truthy()
 }
 
 /// wgpu's handles of a device that exists already.

@@ -1,9 +1,9 @@
 //! Compute pipelines, one a kernel's variant, made when first needed.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::table::Table;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Access, Kernel, Variant};
 use crate::wgsl::Dialect;
@@ -23,7 +23,7 @@ pub(super) struct Pipeline {
 /// All pipelines of a device.
 #[derive(Debug, Default)]
 pub(super) struct Pipelines {
-    made: RefCell<HashMap<(&'static str, Variant), Rc<Pipeline>>>,
+    made: RefCell<Table<(&'static str, Variant), Rc<Pipeline>>>,
 }
 
 impl Pipelines {

@@ -5,9 +5,9 @@
 //! the pool holds is idle.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::table::Table;
 use crate::error::{Error, Result};
 
 /// Bytes of free buffers that are always kept.
@@ -30,10 +30,10 @@ pub(crate) struct Pool {
     device: wgpu::Device,
     max_size: u64,
     /// Every buffer that was made and not destroyed, by its number.
-    all: RefCell<HashMap<u64, wgpu::Buffer>>,
+    all: RefCell<Table<u64, wgpu::Buffer>>,
     disposed: Cell<bool>,
     /// Free buffers by size.
-    free: RefCell<HashMap<u64, FreeList>>,
+    free: RefCell<Table<u64, FreeList>>,
     /// Surplus that noted calls still use.
     doomed: RefCell<Vec<Rc<PooledBuffer>>>,
     free_bytes: Cell<u64>,

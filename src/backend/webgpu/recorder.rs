@@ -1,10 +1,10 @@
 //! The op list: calls are noted, and a flush turns the list into one compute pass and one submit.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::pipelines::Pipeline;
 use super::pool::PooledBuffer;
+use super::table::Table;
 use crate::backend::{Buffer, Storage};
 
 /// Calls that are noted before the list is handed over by itself.
@@ -33,7 +33,7 @@ pub(super) struct Recorder {
     params: Vec<u8>,
     uniforms: wgpu::Buffer,
     alignment: usize,
-    groups: HashMap<GroupKey, wgpu::BindGroup>,
+    groups: Table<GroupKey, wgpu::BindGroup>,
 }
 
 impl Recorder {
@@ -46,7 +46,7 @@ impl Recorder {
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        Self { ops: Vec::new(), params: Vec::new(), uniforms, alignment, groups: HashMap::new() }
+        Self { ops: Vec::new(), params: Vec::new(), uniforms, alignment, groups: Table::default() }
     }
 
     /// Notes a call; whether the list is now full.
