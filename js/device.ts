@@ -1,4 +1,3 @@
-import { show } from "./check.js";
 import type { AdapterInfo } from "./engine.js";
 import { UnsupportedError } from "./errors.js";
 import * as raw from "./generated/wgrad.js";
@@ -23,7 +22,7 @@ export interface Choice {
 
 /** Opens what was chosen; `"auto"` takes a hardware GPU or else the CPU, and says why. */
 export async function openDevice(choice: Choice): Promise<Opened> {
-  if (choice.gpuDevice !== undefined) return adopted(choice.gpuDevice, choice.timeoutMs);
+  if (choice.gpuDevice !== undefined) return adopted(choice.gpuDevice);
   if (choice.device === "cpu") return cpu(null);
   try {
     return await webgpu(choice);
@@ -106,25 +105,21 @@ async function webgpu({ device, powerPreference, timeoutMs }: Choice): Promise<O
     late.destroy();
   };
   try {
-    const made = await within(requestDevice(adapter), timeoutMs, "WebGPU's requestDevice", forget);
-    return opened(await raw.deviceEngine(made, true, info.isFallback), info);
+    const asked = raw.requestDevice(adapter) as Promise<GPUDevice>;
+    const made = await within(asked, timeoutMs, "WebGPU's requestDevice", forget);
+    return opened(raw.deviceEngine(made, true, info.isFallback), info);
   } catch (error) {
     throw new Error(`WebGPU gave no device: ${textOf(error)}`, { cause: error });
   }
 }
 
-async function adopted(gpuDevice: GPUDevice, timeoutMs: number): Promise<Opened> {
-  const info = adapterInfo((gpuDevice as { adapterInfo?: GPUAdapterInfo }).adapterInfo);
-  let handle: number;
+function adopted(gpuDevice: GPUDevice): Opened {
   try {
-    const made = raw.deviceEngine(gpuDevice, false, info.isFallback);
-    handle = await within(made, timeoutMs, "the given gpuDevice", (late) => {
-      raw.disposeEngine(late);
-    });
+    const info = adapterInfo((gpuDevice as { adapterInfo?: GPUAdapterInfo }).adapterInfo);
+    return opened(raw.deviceEngine(gpuDevice, false, info.isFallback), info);
   } catch (error) {
     throw new UnsupportedError(`init: the given gpuDevice cannot be used: ${textOf(error)}`);
   }
-  return opened(handle, info);
 }
 
 function opened(handle: number, adapter: AdapterInfo): Opened {
@@ -138,20 +133,6 @@ function opened(handle: number, adapter: AdapterInfo): Opened {
     features: new Set(device.features),
     lost,
   };
-}
-
-/** A device with every feature of its adapter and every limit at its highest. */
-async function requestDevice(adapter: GPUAdapter): Promise<GPUDevice> {
-  const requiredLimits: Record<string, number> = {};
-  // Limits are getters of a prototype.
-  for (const name of Object.getOwnPropertyNames(Object.getPrototypeOf(adapter.limits))) {
-    const limit: unknown = Reflect.get(adapter.limits, name);
-    if (typeof limit === "number") requiredLimits[name] = limit;
-  }
-  const requiredFeatures = [...adapter.features] as GPUFeatureName[];
-  const made: unknown = await adapter.requestDevice({ label: "wgrad", requiredFeatures, requiredLimits });
-  if (typeof (made as GPUDevice | undefined)?.queue === "object") return made as GPUDevice;
-  throw new Error(`requestDevice gave ${show(made)}, which is no device`);
 }
 
 /** Names of CPUs that pretend to be a GPU, where the browser does not say so itself. */

@@ -1,6 +1,6 @@
 import { booleanOption, checkOptions, checkShape, numberOption, show } from "./check.js";
 import type { Opened } from "./device.js";
-import { ArgumentError, DisposedError, ShapeError } from "./errors.js";
+import { ArgumentError, DisposedError, ShapeError, named } from "./errors.js";
 import * as raw from "./generated/wgrad.js";
 import {
   type DType,
@@ -62,6 +62,10 @@ let construct: (opened: Opened) => Engine;
 
 /** A device on which tensors live and operations run. Made by `init()`. */
 export class Engine {
+  static {
+    named(this, "Engine");
+  }
+
   /** Where it runs. */
   readonly device: "webgpu" | "cpu";
   /** Why `device: "auto"` took the CPU; null otherwise. */

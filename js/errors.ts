@@ -12,9 +12,18 @@ export type ErrorCode =
   | "GradError"
   | "KernelError";
 
+/** Gives a class its name back, which minifying takes: consoles and error messages show it. */
+export function named(constructor: object, name: string): void {
+  Object.defineProperty(constructor, "name", { value: name });
+}
+
 /** The base of all errors that wgrad throws or rejects with. The engine stays usable after all but `DeviceLostError`. */
 export class WgradError extends Error {
   readonly code: ErrorCode;
+
+  static {
+    named(this, "WgradError");
+  }
 
   constructor(code: ErrorCode, message: string) {
     super(message);
@@ -25,6 +34,10 @@ export class WgradError extends Error {
 
 /** Shapes do not fit together, or a dimension is not one. */
 export class ShapeError extends WgradError {
+  static {
+    named(this, "ShapeError");
+  }
+
   constructor(message: string) {
     super("ShapeError", message);
   }
@@ -32,6 +45,10 @@ export class ShapeError extends WgradError {
 
 /** An element type the operation does not take, or a mix that needs a cast. */
 export class DTypeError extends WgradError {
+  static {
+    named(this, "DTypeError");
+  }
+
   constructor(message: string) {
     super("DTypeError", message);
   }
@@ -39,6 +56,10 @@ export class DTypeError extends WgradError {
 
 /** A dimension or an index out of range. */
 export class IndexError extends WgradError {
+  static {
+    named(this, "IndexError");
+  }
+
   constructor(message: string) {
     super("IndexError", message);
   }
@@ -46,6 +67,10 @@ export class IndexError extends WgradError {
 
 /** More than the device or the memory holds. */
 export class LimitError extends WgradError {
+  static {
+    named(this, "LimitError");
+  }
+
   constructor(message: string) {
     super("LimitError", message);
   }
@@ -53,6 +78,10 @@ export class LimitError extends WgradError {
 
 /** A tensor or an engine used after `dispose`. */
 export class DisposedError extends WgradError {
+  static {
+    named(this, "DisposedError");
+  }
+
   constructor(message: string) {
     super("DisposedError", message);
   }
@@ -60,6 +89,10 @@ export class DisposedError extends WgradError {
 
 /** The GPU device is gone; a new engine works. */
 export class DeviceLostError extends WgradError {
+  static {
+    named(this, "DeviceLostError");
+  }
+
   constructor(message: string) {
     super("DeviceLostError", message);
   }
@@ -67,6 +100,10 @@ export class DeviceLostError extends WgradError {
 
 /** A valid request that this browser or device cannot serve. */
 export class UnsupportedError extends WgradError {
+  static {
+    named(this, "UnsupportedError");
+  }
+
   constructor(message: string) {
     super("UnsupportedError", message);
   }
@@ -74,6 +111,10 @@ export class UnsupportedError extends WgradError {
 
 /** Data that is not in the format it should have. */
 export class FormatError extends WgradError {
+  static {
+    named(this, "FormatError");
+  }
+
   constructor(message: string) {
     super("FormatError", message);
   }
@@ -81,6 +122,10 @@ export class FormatError extends WgradError {
 
 /** An option or value outside what the operation takes. */
 export class ArgumentError extends WgradError {
+  static {
+    named(this, "ArgumentError");
+  }
+
   constructor(message: string) {
     super("ArgumentError", message);
   }
@@ -88,6 +133,10 @@ export class ArgumentError extends WgradError {
 
 /** Automatic differentiation was asked for something impossible. */
 export class GradError extends WgradError {
+  static {
+    named(this, "GradError");
+  }
+
   constructor(message: string) {
     super("GradError", message);
   }
@@ -95,6 +144,10 @@ export class GradError extends WgradError {
 
 /** The GPU rejected work that wgrad submitted: a fault of wgrad or of the driver. */
 export class KernelError extends WgradError {
+  static {
+    named(this, "KernelError");
+  }
+
   constructor(message: string) {
     super("KernelError", message);
   }

@@ -1,10 +1,15 @@
 import { checkOptions, choiceOption, numberOption } from "./check.js";
 import type { Engine } from "./engine.js";
+import { named } from "./errors.js";
 import * as raw from "./generated/wgrad.js";
 import { type GeluOptions, type Tensor, tensorHandle } from "./tensor.js";
 
 /** The fused kernels without the tape: nothing is recorded, gradients are asked for by hand. */
 export class RawKernels {
+  static {
+    named(this, "RawKernels");
+  }
+
   readonly #engine: Engine;
   readonly #make: (handle: number) => Tensor;
 

@@ -1,6 +1,6 @@
 import { checkOptions, finiteOption, numberOption, show } from "./check.js";
 import type { Engine } from "./engine.js";
-import { ArgumentError, DisposedError } from "./errors.js";
+import { ArgumentError, DisposedError, named } from "./errors.js";
 import * as raw from "./generated/wgrad.js";
 import { catchForgotten, release } from "./net.js";
 import { type Tensor, tensorHandle } from "./tensor.js";
@@ -19,6 +19,10 @@ export interface AdamWOptions {
 
 /** Changes parameters by the gradients that `backward` collected in them. */
 export class Optimizer {
+  static {
+    named(this, "Optimizer");
+  }
+
   #handle: number;
   #lr: number;
 

@@ -9,7 +9,7 @@ import {
   show,
 } from "./check.js";
 import type { Engine } from "./engine.js";
-import { ArgumentError, DisposedError } from "./errors.js";
+import { ArgumentError, DisposedError, named } from "./errors.js";
 import * as raw from "./generated/wgrad.js";
 import { DTYPES, type DType, type HostArray, type Nested, halfBits, nested } from "./host.js";
 import type { Registry } from "./registry.js";
@@ -62,6 +62,21 @@ export interface BackwardOptions {
   retainGraph?: boolean;
 }
 
+const NONE: readonly number[] = [];
+
+/** Operations' numbers, asked for once. */
+const numbers = new Map<string, number>();
+
+function operationNumber(op: string): number {
+  let number = numbers.get(op);
+  if (number === undefined) {
+    number = raw.operation(op);
+    if (number === undefined) throw new Error(`the module has no operation ${op}: it is of another version`);
+    numbers.set(op, number);
+  }
+  return number;
+}
+
 let construct: (engine: Engine, registry: Registry, handle: number) => Tensor;
 let handleOf: (tensor: unknown, op: string, name: string) => number;
 
@@ -79,6 +94,7 @@ export class Tensor {
   #shape: readonly number[] | null = null;
 
   static {
+    named(this, "Tensor");
     construct = (engine, registry, handle) => new Tensor(engine, registry, handle);
     handleOf = (tensor, op, name) => {
       if (!(tensor instanceof Tensor))
@@ -105,17 +121,23 @@ export class Tensor {
     return new Tensor(this.engine, this.#registry, handle);
   }
 
-  #unary(op: string, f: (x: number) => number): Tensor {
-    return this.#wrap(f(this.#live(op)));
+  /** Calls an operation of this tensor, up to two more, and numbers. */
+  #call(op: string, numbers: readonly number[] = NONE, b = 0, c = 0): Tensor {
+    const [number, a] = [operationNumber(op), this.#live(op)];
+    const handle =
+      numbers.length === 0
+        ? raw.run(number, a, b, c)
+        : raw.runWith(number, a, b, c, Float64Array.from(numbers));
+    return this.#wrap(handle);
   }
 
   /** Calls a binary operation; a number becomes a scalar for the length of the call. */
-  #binary(op: string, other: Operand, f: (a: number, b: number) => number): Tensor {
+  #binary(op: string, other: Operand, numbers?: readonly number[]): Tensor {
+    if (typeof other !== "number") return this.#call(op, numbers, handleOf(other, op, "the other operand"));
     const a = this.#live(op);
-    if (typeof other !== "number") return this.#wrap(f(a, handleOf(other, op, "the other operand")));
     const scalar = raw.full(this.#engineHandle(), new Uint32Array(0), other, raw.dtype(a), 0);
     try {
-      return this.#wrap(f(a, scalar));
+      return this.#call(op, numbers, scalar);
     } finally {
       raw.free(scalar);
     }
@@ -172,7 +194,7 @@ export class Tensor {
 
   /** The same elements outside the graph. */
   detach(): Tensor {
-    return this.#unary("detach", raw.detach);
+    return this.#call("detach");
   }
 
   /**
@@ -220,64 +242,62 @@ export class Tensor {
 
   /** `this + other`, broadcast. */
   add(other: Operand): Tensor {
-    return this.#binary("add", other, raw.add);
+    return this.#binary("add", other);
   }
 
   /** `this - other`, broadcast. */
   sub(other: Operand): Tensor {
-    return this.#binary("sub", other, raw.sub);
+    return this.#binary("sub", other);
   }
 
   /** `this * other`, broadcast. */
   mul(other: Operand): Tensor {
-    return this.#binary("mul", other, raw.mul);
+    return this.#binary("mul", other);
   }
 
   /** `this / other`, broadcast. */
   div(other: Operand): Tensor {
-    return this.#binary("div", other, raw.div);
+    return this.#binary("div", other);
   }
 
   /** `silu(this) * b`, broadcast, as one kernel: SwiGLU with separate operands. */
   siluMul(b: Operand): Tensor {
-    return this.#binary("siluMul", b, raw.siluMul);
+    return this.#binary("siluMul", b);
   }
 
   /** `gelu(this) * b`, broadcast, as one kernel: GEGLU with separate operands. */
   geluMul(b: Operand, options?: GeluOptions): Tensor {
-    const tanh = isTanh("geluMul", options);
-    return this.#binary("geluMul", b, (x, y) => raw.geluMul(x, y, tanh));
+    return this.#binary("geluMul", b, [approximation("geluMul", options)]);
   }
 
   /** `relu(this) * b`, broadcast, as one kernel. NaN stays NaN. */
   reluMul(b: Operand): Tensor {
-    return this.#binary("reluMul", b, raw.reluMul);
+    return this.#binary("reluMul", b);
   }
 
   /** `sigmoid(this) * b`, broadcast, as one kernel. */
   sigmoidMul(b: Operand): Tensor {
-    return this.#binary("sigmoidMul", b, raw.sigmoidMul);
+    return this.#binary("sigmoidMul", b);
   }
 
   /** `silu(x[…, :d]) * x[…, d:]` of `[…, 2d]`, without a copy. */
   swiglu(): Tensor {
-    return this.#unary("swiglu", raw.swiglu);
+    return this.#call("swiglu");
   }
 
   /** `gelu(x[…, :d]) * x[…, d:]` of `[…, 2d]`, without a copy. */
   geglu(options?: GeluOptions): Tensor {
-    const tanh = isTanh("geglu", options);
-    return this.#unary("geglu", (x) => raw.geglu(x, tanh));
+    return this.#call("geglu", [approximation("geglu", options)]);
   }
 
   /** `relu(x[…, :d]) * x[…, d:]` of `[…, 2d]`, without a copy. */
   reglu(): Tensor {
-    return this.#unary("reglu", raw.reglu);
+    return this.#call("reglu");
   }
 
   /** `x[…, :d] * sigmoid(x[…, d:])` of `[…, 2d]`, without a copy: the gate is the second half, as in PyTorch. */
   glu(): Tensor {
-    return this.#unary("glu", raw.glu);
+    return this.#call("glu");
   }
 
   /**
@@ -288,41 +308,37 @@ export class Tensor {
     checkOptions("layerNorm", options, ["normalizedShape", "eps"]);
     const eps = numberOption("layerNorm", "eps", options?.eps, 1e-5);
     const normalized = options?.normalizedShape ?? this.shape.slice(-1);
-    const sizes = Uint32Array.from(checkShape("layerNorm", normalized));
+    const sizes = checkShape("layerNorm", normalized);
     const [w, b] = [optionalHandle(weight, "layerNorm", "weight"), optionalHandle(bias, "layerNorm", "bias")];
-    return this.#unary("layerNorm", (x) => raw.layerNorm(x, w, b, sizes, eps));
+    return this.#call("layerNorm", [eps, ...sizes], w, b);
   }
 
   /** The matrix product; dimensions before the last two are batches and broadcast. */
   matmul(other: Tensor): Tensor {
-    return this.#wrap(raw.matmul(this.#live("matmul"), handleOf(other, "matmul", "the other operand")));
+    return this.#call("matmul", NONE, handleOf(other, "matmul", "the other operand"));
   }
 
   /** `this · weightᵀ + bias`: `weight` is `[out, in]`, `bias` is `[out]`. */
   linear(weight: Tensor, bias?: Tensor | null): Tensor {
     const [w, b] = [handleOf(weight, "linear", "weight"), optionalHandle(bias, "linear", "bias")];
-    return this.#unary("linear", (x) => raw.linear(x, w, b));
+    return this.#call("linear", NONE, w, b);
   }
 
   /** The sum over dimensions, in one fixed order. */
   sum(options?: ReduceOptions): Tensor {
-    return this.#reduce("sum", options, raw.sum);
+    return this.#reduce("sum", options);
   }
 
   /** The mean over dimensions; NaN over no element. */
   mean(options?: ReduceOptions): Tensor {
-    return this.#reduce("mean", options, raw.mean);
+    return this.#reduce("mean", options);
   }
 
-  #reduce(
-    op: string,
-    options: ReduceOptions | undefined,
-    f: (x: number, dims: Int32Array | undefined, keepdim: boolean) => number,
-  ): Tensor {
+  #reduce(op: string, options: ReduceOptions | undefined): Tensor {
     checkOptions(op, options, ["dim", "keepdim"]);
     const keepdim = booleanOption(op, "keepdim", options?.keepdim, false);
     const dims = checkDims(op, options?.dim);
-    return this.#unary(op, (x) => f(x, dims, keepdim));
+    return this.#call(op, [Number(keepdim), Number(dims !== undefined), ...(dims ?? NONE)]);
   }
 
   /**
@@ -336,36 +352,33 @@ export class Tensor {
     const ignore = checkIndex(op, "ignoreIndex", options?.ignoreIndex ?? -100);
     const smoothing = numberOption(op, "labelSmoothing", options?.labelSmoothing, 0);
     const labels = handleOf(target, op, "target");
-    return this.#unary(op, (x) => raw.crossEntropy(x, labels, reduction, ignore, smoothing));
+    return this.#call(op, [reduction, ignore, smoothing], labels);
   }
 
   /** A row-major tensor of the same elements: a copy only where this is a view in another order. */
   contiguous(): Tensor {
-    return this.#unary("contiguous", raw.contiguous);
+    return this.#call("contiguous");
   }
 
   /** The same elements in order under another shape; one size may be -1. */
   reshape(shape: readonly number[]): Tensor {
-    const sizes = checkShape("reshape", shape, -1);
-    return this.#unary("reshape", (x) => raw.reshape(x, sizes));
+    return this.#call("reshape", Array.from(checkShape("reshape", shape, -1)));
   }
 
   /** Two dimensions exchanged, as a view. */
   transpose(dim0: number, dim1: number): Tensor {
     const [a, b] = [checkIndex("transpose", "dim0", dim0), checkIndex("transpose", "dim1", dim1)];
-    return this.#unary("transpose", (x) => raw.transpose(x, a, b));
+    return this.#call("transpose", [a, b]);
   }
 
   /** Dimension `k` of the result is dimension `dims[k]`, as a view. */
   permute(dims: readonly number[]): Tensor {
-    const order = checkDims("permute", dims) ?? new Int32Array(0);
-    return this.#unary("permute", (x) => raw.permute(x, order));
+    return this.#call("permute", Array.from(checkDims("permute", dims) ?? NONE));
   }
 
   /** Broadcast to a shape without a copy; -1 keeps a size. */
   expand(shape: readonly number[]): Tensor {
-    const sizes = checkShape("expand", shape, -1);
-    return this.#unary("expand", (x) => raw.expand(x, sizes));
+    return this.#call("expand", Array.from(checkShape("expand", shape, -1)));
   }
 
   /** A range of one dimension, as a view. */
@@ -376,8 +389,7 @@ export class Tensor {
       const value = options[name] ?? otherwise;
       return value === Infinity ? 2 ** 31 - 1 : checkIndex("slice", name, value);
     };
-    const [dim, start, end, step] = [at("dim", 0), at("start", 0), at("end", Infinity), at("step", 1)];
-    return this.#unary("slice", (x) => raw.slice(x, dim, start, end, step));
+    return this.#call("slice", [at("dim", 0), at("start", 0), at("end", Infinity), at("step", 1)]);
   }
 
   /** `length` elements of `dim` from `start`, as a view. */
@@ -385,25 +397,23 @@ export class Tensor {
     const [d, s] = [checkIndex("narrow", "dim", dim), checkIndex("narrow", "start", start)];
     const n = checkIndex("narrow", "length", length);
     if (n < 0) throw new ArgumentError(`narrow: length is ${n}; it must be 0 or more`);
-    return this.#unary("narrow", (x) => raw.narrow(x, d, s, n));
+    return this.#call("narrow", [d, s, n]);
   }
 
   /** A dimension of size 1 inserted before `dim`. */
   unsqueeze(dim: number): Tensor {
-    const d = checkIndex("unsqueeze", "dim", dim);
-    return this.#unary("unsqueeze", (x) => raw.unsqueeze(x, d));
+    return this.#call("unsqueeze", [checkIndex("unsqueeze", "dim", dim)]);
   }
 
   /** The dimension `dim` removed if its size is 1; all of size 1 when it is left out. */
   squeeze(dim?: number): Tensor {
-    const d = dim === undefined ? undefined : checkIndex("squeeze", "dim", dim);
-    return this.#unary("squeeze", (x) => raw.squeeze(x, d));
+    return this.#call("squeeze", dim === undefined ? NONE : [checkIndex("squeeze", "dim", dim)]);
   }
 
   /** The dimensions `startDim` to `endDim`, both included, as one. */
   flatten(startDim = 0, endDim = -1): Tensor {
     const [a, b] = [checkIndex("flatten", "startDim", startDim), checkIndex("flatten", "endDim", endDim)];
-    return this.#unary("flatten", (x) => raw.flatten(x, a, b));
+    return this.#call("flatten", [a, b]);
   }
 
   /** Type, shape and device in words. */
@@ -420,9 +430,10 @@ export function setEngineHandle(find: (engine: Engine) => number): void {
   engineHandle = find;
 }
 
-function isTanh(op: string, options: GeluOptions | undefined): boolean {
+/** 0 for the exact GELU, 1 for the approximation. */
+function approximation(op: string, options: GeluOptions | undefined): number {
   checkOptions(op, options, ["approximate"]);
-  return choiceOption(op, "approximate", options?.approximate, ["none", "tanh"]) === 1;
+  return choiceOption(op, "approximate", options?.approximate, ["none", "tanh"]);
 }
 
 /** The handle of a tensor that may be left out: 0 stands for none. */

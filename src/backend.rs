@@ -152,7 +152,7 @@ pub struct Memory {
 }
 
 /// A device that runs kernels.
-pub(crate) trait Backend: std::fmt::Debug {
+pub(crate) trait Backend {
     /// `"cpu"` or `"webgpu"`.
     fn name(&self) -> &'static str;
     /// Memory for `elements` of `dtype`; its content is arbitrary until a kernel or an upload writes it.

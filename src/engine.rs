@@ -88,7 +88,7 @@ impl Engine {
     pub async fn from_adapter(adapter: &wasm_bindgen::JsValue) -> Result<Self> {
         let device = crate::backend::webgpu::device::request_device(adapter).await?;
         let software = crate::backend::webgpu::device::is_software(&device);
-        Self::on_device(device, true, software).await
+        Self::on_device(device, true, software)
     }
 
     /// An engine on this `GPUDevice`, which stays the caller's: disposing the engine leaves it alive.
@@ -96,19 +96,15 @@ impl Engine {
     /// # Errors
     /// `UnsupportedError` when it is no device.
     #[cfg(target_arch = "wasm32")]
-    pub async fn from_device(device: wasm_bindgen::JsValue) -> Result<Self> {
+    pub fn from_device(device: wasm_bindgen::JsValue) -> Result<Self> {
         let software = crate::backend::webgpu::device::is_software(&device);
-        Self::on_device(device, false, software).await
+        Self::on_device(device, false, software)
     }
 
     /// An engine on this `GPUDevice`; disposing the engine destroys it if it is `owned`.
     #[cfg(target_arch = "wasm32")]
-    pub(crate) async fn on_device(
-        device: wasm_bindgen::JsValue,
-        owned: bool,
-        software: bool,
-    ) -> Result<Self> {
-        let backend = WebGpuBackend::from_device(device, owned, software).await?;
+    pub(crate) fn on_device(device: wasm_bindgen::JsValue, owned: bool, software: bool) -> Result<Self> {
+        let backend = WebGpuBackend::from_device(device, owned, software)?;
         Ok(Self(Rc::new(Inner { gpu: Some(backend.clone()), ..Inner::new(Box::new(backend)) })))
     }
 

@@ -88,17 +88,20 @@ fn keep(tensor: Tensor) -> u32 {
     TENSORS.with_borrow_mut(|t| t.put(tensor))
 }
 
-fn dims(values: &[i32]) -> Vec<isize> {
-    values.iter().map(|&d| d as isize).collect()
-}
-
 fn sizes(values: &[u32]) -> Vec<usize> {
     values.iter().map(|&d| d as usize).collect()
+}
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = console, js_name = error)]
+    fn console_error(text: &str);
 }
 
 /// Runs once, before anything else: `make_error(code, message)` makes what is thrown.
 #[wasm_bindgen(js_name = setUp)]
 pub fn set_up(make_error: Function) {
-    console_error_panic_hook::set_once();
+    // A panic is a fault of wgrad; without this the page would see an "unreachable" and no more.
+    std::panic::set_hook(Box::new(|info| console_error(&info.to_string())));
     ERRORS.set(Some(make_error));
 }

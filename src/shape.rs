@@ -27,7 +27,7 @@ impl Shape {
         if dims.len() > MAX_RANK {
             return Err(Error::limit(
                 op,
-                format!("{dims:?} has {} dimensions; a tensor has at most {MAX_RANK}", dims.len()),
+                format!("{} has {} dimensions; a tensor has at most {MAX_RANK}", List(dims), dims.len()),
             ));
         }
         let mut elements = 1usize;
@@ -35,7 +35,7 @@ impl Shape {
             elements = elements.checked_mul(d).filter(|&n| u32::try_from(n).is_ok()).ok_or_else(|| {
                 Error::limit(
                     op,
-                    format!("{dims:?} has more than {MAX_ELEMENTS} elements, the most a tensor holds"),
+                    format!("{} has more than {MAX_ELEMENTS} elements, the most a tensor holds", List(dims)),
                 )
             })?;
         }
@@ -120,13 +120,27 @@ impl Deref for Shape {
 
 impl fmt::Debug for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", &**self)
+        fmt::Display::fmt(&List(self), f)
     }
 }
 
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", &**self)
+        fmt::Display::fmt(&List(self), f)
+    }
+}
+
+/// Sizes or dimensions as `[2, 3]`. `Debug` writes the same, with code for indentation and padding behind it.
+pub(crate) struct List<'a, T>(pub &'a [T]);
+
+impl<T: fmt::Display> fmt::Display for List<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (k, value) in self.0.iter().enumerate() {
+            f.write_str(if k == 0 { "" } else { ", " })?;
+            value.fmt(f)?;
+        }
+        f.write_str("]")
     }
 }
 

@@ -17,11 +17,10 @@ export async function bundle() {
     target: "es2022",
     charset: "utf8",
     legalComments: "none",
-    minifyWhitespace: true,
-    minifySyntax: true,
-    // Names stay, for stack traces and error classes: a bundled class that uses itself would be called _Tensor.
-    keepNames: true,
+    minify: true,
     logLevel: "warning",
+    // wasm-bindgen lists a snippet once for every function that comes from it.
+    logOverride: { "duplicate-object-key": "silent" },
   };
   await build({ ...options, entryPoints: ["js/index.ts"], outfile: "dist/index.js", plugins: [inlineWasm] });
   await build({ ...options, entryPoints: ["js/slim.ts"], outfile: "dist/slim.js", plugins: [refuseWasm] });

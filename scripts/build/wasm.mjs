@@ -28,6 +28,9 @@ const wasmFeatures = [
   "multivalue",
 ].map((feature) => `--enable-${feature}`);
 
+// Size first: the loops that decide speed are vector code that stays as it is. A second round finds what the first laid open.
+const smaller = ["-Oz", "--flatten", "--rereloop", "-Oz", "-Oz", "--strip-producers", "--strip-target-features"];
+
 /** Builds js/generated unless it is newer than every source, or WGRAD_FORCE=1 is set. Says whether it did. */
 export async function buildWasm() {
   const generated = products.map((name) => join("js", "generated", name));
@@ -46,7 +49,7 @@ export async function buildWasm() {
   const glue = ["--target", "web", "--omit-default-module-path", "--out-dir", aside, "--out-name", "wgrad"];
   await run(findWasmBindgen() ?? "wasm-bindgen", [...glue, compiled]);
   const module = join(aside, "wgrad_bg.wasm");
-  await runModule("binaryen/bin/wasm-opt", [module, "-O3", ...wasmFeatures, "-o", module]);
+  await runModule("binaryen/bin/wasm-opt", [module, ...smaller, ...wasmFeatures, "-o", module]);
 
   const folder = join(root, "js", "generated");
   rmSync(folder, { recursive: true, force: true });

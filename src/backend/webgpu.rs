@@ -4,8 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use half::f16;
-use wasm_bindgen::prelude::{Closure, JsCast, JsValue};
-use wasm_bindgen_futures::{JsFuture, spawn_local};
+use wasm_bindgen::prelude::{JsCast, JsValue};
+use wasm_bindgen_futures::spawn_local;
+use wgpu::webgpu::{GpuBuffer, GpuDevice};
 
 use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, disposed, try_collect};
 use crate::dtype::DType;
@@ -19,7 +20,7 @@ mod pool;
 mod recorder;
 mod table;
 
-use device::{Capabilities, get, message};
+use device::{Capabilities, Listener, message, settled, usage};
 use pipelines::Pipelines;
 pub(crate) use pool::GpuMemory;
 use pool::Pool;
@@ -28,17 +29,11 @@ use recorder::{Recorder, gpu};
 /// Most workgroups along one dimension of a dispatch.
 const MAX_WORKGROUPS: u64 = 65_535;
 
-/// `GPUMapMode.READ`.
-const MAP_READ: u32 = 1;
-
 /// How long the news of a lost device may take after a read has failed.
 const LOSS_TOLD_MS: u32 = 1000;
 
 /// Bytes of the device's record of values out of range.
 const FAULTS_SIZE: u64 = 16;
-
-/// A function that the page calls with an event.
-type Listener = Closure<dyn FnMut(JsValue)>;
 
 /// What became of the device.
 #[derive(Default)]
@@ -56,22 +51,20 @@ struct State {
 
 /// A copy on its way to the host.
 struct Copied {
-    staging: wgpu::Buffer,
+    staging: GpuBuffer,
     /// Words asked for; the record of faults follows them where `faults` is set.
     words: usize,
     faults: bool,
 }
 
 struct Shared {
-    handle: JsValue,
     owned: bool,
-    device: wgpu::Device,
-    queue: wgpu::Queue,
+    device: GpuDevice,
     capabilities: Capabilities,
     pool: Rc<Pool>,
     pipelines: Pipelines,
     recorder: RefCell<Recorder>,
-    faults: wgpu::Buffer,
+    faults: GpuBuffer,
     state: State,
 }
 
@@ -79,34 +72,21 @@ struct Shared {
 #[derive(Clone)]
 pub(crate) struct WebGpuBackend(Rc<Shared>);
 
-impl std::fmt::Debug for WebGpuBackend {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("WebGpuBackend").field(&self.0.capabilities).finish()
-    }
-}
-
 impl WebGpuBackend {
     /// This device; unless `owned`, disposing the engine leaves it alive. `software` where a CPU pretends to be a GPU.
-    pub async fn from_device(handle: JsValue, owned: bool, software: bool) -> Result<Self> {
-        let (device, queue) = device::adopt(&handle).await?;
-        let capabilities = device::capabilities(&handle, software);
-        let faults = device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("faults"),
-            size: FAULTS_SIZE,
-            usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
+    pub fn from_device(handle: JsValue, owned: bool, software: bool) -> Result<Self> {
+        let device: GpuDevice = handle.unchecked_into();
+        let capabilities = device::capabilities(&device, software)?;
+        let kind = usage::STORAGE | usage::COPY_SRC | usage::COPY_DST;
         let shared = Rc::new(Shared {
             pool: Rc::new(Pool::new(device.clone(), capabilities.max_binding)),
             pipelines: Pipelines::default(),
             recorder: RefCell::new(Recorder::new(&device, capabilities.uniform_alignment)),
             state: State::default(),
-            faults,
+            faults: device::create_buffer(&device, "faults", FAULTS_SIZE as f64, kind),
             capabilities,
-            handle,
             owned,
             device,
-            queue,
         });
         watch(&shared);
         Ok(Self(shared))
@@ -114,16 +94,20 @@ impl WebGpuBackend {
 
     /// The JavaScript device.
     pub fn handle(&self) -> &JsValue {
-        &self.0.handle
+        self.0.device.as_ref()
     }
 
     /// Compiles one variant; an error is the compiler's.
     pub async fn compile(&self, kernel: &'static Kernel, variant: Variant) -> Result<()> {
-        let scope = self.0.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let made = pipelines::create(&self.0.device, kernel, variant, 0);
-        let error = scope.pop().await;
+        let device = &self.0.device;
+        device::push_error_scope(device);
+        let made = pipelines::create(device, kernel, variant);
+        let error = settled(device::pop_error_scope(device)).await;
         made?;
-        error.map_or(Ok(()), |e| Err(Error::new(ErrorKind::Kernel, kernel.name, e.to_string())))
+        match error.map(|e| e.as_string()) {
+            Ok(Some(text)) => Err(Error::new(ErrorKind::Kernel, kernel.name, text)),
+            _ => Ok(()),
+        }
     }
 
     /// Whether a variant is one that this device can compile.
@@ -136,27 +120,23 @@ impl WebGpuBackend {
 
 /// Keeps an eye on the device: its loss, and errors that nothing else catches.
 fn watch(shared: &Rc<Shared>) {
-    if let Ok(lost) = get(&shared.handle, "lost").dyn_into::<js_sys::Promise>() {
-        let weak = Rc::downgrade(shared);
-        spawn_local(async move {
-            let info = JsFuture::from(lost).await.unwrap_or(JsValue::UNDEFINED);
-            if let Some(shared) = weak.upgrade() {
-                shared.state.lost.replace(Some(device::loss(&info)));
-            }
-        });
-    }
+    let weak = Rc::downgrade(shared);
+    let lost = device::loss(&shared.device);
+    spawn_local(async move {
+        let reason = settled(lost).await.unwrap_or(JsValue::UNDEFINED);
+        if let Some(shared) = weak.upgrade() {
+            shared.state.lost.replace(Some(reason.as_string().unwrap_or_default()));
+        }
+    });
     // On a device of the caller's, other people's errors would arrive here too: error scopes serve there.
     if shared.owned {
         let weak = Rc::downgrade(shared);
-        let listener = Listener::new(move |event: JsValue| {
+        let listener = Listener::new(move |text: String| {
             if let Some(shared) = weak.upgrade() {
-                shared.note_fault(message(&get(&event, "error")));
+                shared.note_fault(text);
             }
         });
-        if let Ok(add) = get(&shared.handle, "addEventListener").dyn_into::<js_sys::Function>() {
-            // A device without events can still compute; it then reports nothing by itself.
-            let _ = add.call2(&shared.handle, &"uncapturederror".into(), listener.as_ref());
-        }
+        device::on_error(&shared.device, &listener);
         shared.state.listener.replace(Some(listener));
     }
 }
@@ -181,14 +161,17 @@ impl Shared {
     }
 
     fn flush(self: &Rc<Self>) {
-        let scope = (!self.owned).then(|| self.device.push_error_scope(wgpu::ErrorFilter::Validation));
-        self.recorder.borrow_mut().flush(&self.device, &self.queue, &self.faults);
+        if !self.owned {
+            device::push_error_scope(&self.device);
+        }
+        self.recorder.borrow_mut().flush(&self.device, &self.pipelines, &self.faults);
         self.pool.settle();
-        if let Some(scope) = scope {
-            let (error, weak) = (scope.pop(), Rc::downgrade(self));
+        if !self.owned {
+            let (error, weak) = (device::pop_error_scope(&self.device), Rc::downgrade(self));
             spawn_local(async move {
-                if let (Some(error), Some(shared)) = (error.await, weak.upgrade()) {
-                    shared.note_fault(error.to_string());
+                let text = settled(error).await.ok().and_then(|e| e.as_string());
+                if let (Some(text), Some(shared)) = (text, weak.upgrade()) {
+                    shared.note_fault(text);
                 }
             });
         }
@@ -237,40 +220,23 @@ impl Shared {
 
     /// Hands over what is queued and then a copy of `bytes` from `start` of a buffer, with the record of faults behind
     /// them. What the caller does next comes later in the queue and is not seen.
-    fn copy_out(self: &Rc<Self>, source: &wgpu::Buffer, start: u64, bytes: u64) -> Copied {
+    fn copy_out(self: &Rc<Self>, source: &GpuBuffer, start: u64, bytes: u64) -> Copied {
         self.flush();
         let faults = self.state.faults_pending.replace(false);
-        let size = bytes + if faults { FAULTS_SIZE } else { 0 };
-        let staging = self.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("read"),
-            size: size.max(4),
-            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
-        let mut encoder = self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        if bytes > 0 {
-            encoder.copy_buffer_to_buffer(source, start, &staging, 0, bytes);
-        }
-        if faults {
-            encoder.copy_buffer_to_buffer(&self.faults, 0, &staging, bytes, FAULTS_SIZE);
-            encoder.clear_buffer(&self.faults, 0, None);
-        }
-        self.queue.submit([encoder.finish()]);
+        let extra = if faults { FAULTS_SIZE as f64 } else { 0.0 };
+        let staging = device::copy_out(&self.device, source, start as f64, bytes as f64, &self.faults, extra);
         Copied { staging, words: (bytes / 4) as usize, faults }
     }
 
     /// Waits for a copy and takes its words.
     async fn arrive(&self, op: &'static str, copied: Copied) -> Result<Vec<u32>> {
-        let handle = copied.staging.as_webgpu().expect("the only backend there is");
-        if let Err(error) = JsFuture::from(handle.map_async(MAP_READ)).await {
+        if let Err(error) = settled(device::map(&copied.staging)).await {
             return Err(self.why_no_map(op, &error).await);
         }
-        let range = handle.get_mapped_range().map_err(|e| Error::new(ErrorKind::Kernel, op, message(&e)))?;
         let count = copied.words + if copied.faults { FAULTS_SIZE as usize / 4 } else { 0 };
         let mut words = try_collect(op, count, std::iter::repeat_n(0u32, count))?;
-        js_sys::Uint32Array::new(&range).subarray(0, count as u32).copy_to(&mut words);
-        handle.unmap();
-        copied.staging.destroy();
+        device::take(&copied.staging, &mut words)
+            .map_err(|e| Error::new(ErrorKind::Kernel, op, message(&e)))?;
         if let Some(error) = self.take_fault() {
             return Err(error);
         }
@@ -288,7 +254,8 @@ impl Shared {
         if let Err(known) = self.check(op) {
             return known;
         }
-        if let Some(reason) = device::lost_within(&self.handle, LOSS_TOLD_MS).await {
+        let told = settled(device::loss_within(&self.device, LOSS_TOLD_MS)).await;
+        if let Some(reason) = told.ok().and_then(|reason| reason.as_string()) {
             let lost = lost_error(op, &reason);
             self.state.lost.replace(Some(reason));
             return lost;
@@ -329,7 +296,7 @@ impl Backend for WebGpuBackend {
         if data.is_empty() {
             return Ok(storage);
         }
-        let write = |bytes: &[u8]| self.0.queue.write_buffer(&gpu(&storage).buffer, 0, bytes);
+        let write = |bytes: &[u8]| device::write(&self.0.device, &gpu(&storage).buffer, bytes);
         match (&data, dtype, self.0.capabilities.f16) {
             (HostData::F32(values), DType::F16, true) => {
                 let padding = (values.len() % 2 == 1).then_some(f16::ZERO);

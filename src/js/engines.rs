@@ -4,8 +4,9 @@ use js_sys::Promise;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 use wasm_bindgen_futures::future_to_promise;
 
-use super::{ENGINES, Thrown, engine, throw, thrown};
+use super::{ENGINES, Thrown, engine, thrown};
 use crate::Engine;
+use crate::backend::webgpu::device::raw_request_device;
 
 fn put(engine: Engine) -> u32 {
     ENGINES.with_borrow_mut(|t| t.put(engine))
@@ -18,10 +19,16 @@ pub fn cpu_engine() -> u32 {
     put(Engine::cpu())
 }
 
+/// A promise of a device of this `GPUAdapter`, with every feature and limit it has.
+#[wasm_bindgen(js_name = requestDevice)]
+pub fn request_device(adapter: &JsValue) -> Promise {
+    raw_request_device(adapter)
+}
+
 /// An engine on this `GPUDevice`, which goes with it if it is `owned`; `software` if a CPU pretends to be this GPU.
 #[wasm_bindgen(js_name = deviceEngine)]
-pub async fn device_engine(gpu_device: JsValue, owned: bool, software: bool) -> Thrown<u32> {
-    Engine::on_device(gpu_device, owned, software).await.map(put).map_err(|e| throw(&e))
+pub fn device_engine(gpu_device: JsValue, owned: bool, software: bool) -> Thrown<u32> {
+    thrown(Engine::on_device(gpu_device, owned, software)).map(put)
 }
 
 /// The engine's `GPUDevice`, or undefined.

@@ -4,99 +4,120 @@ use std::cell::RefCell;
 
 use wasm_bindgen::prelude::wasm_bindgen;
 
-use super::{Table, Thrown, dims, keep, optional, sizes, tensor, thrown};
+use super::{Table, Thrown, keep, optional, tensor, thrown};
 use crate::error::Result;
 use crate::optim::{AdamW, AdamWOptions};
 use crate::{Approximate, CrossEntropy, Reduction, Tensor};
 
-/// Exports operations: each takes handles, then plain values, and gives a handle.
-macro_rules! operations {
-    ($($(#[$doc:meta])* $js:literal $name:ident($($tensor:ident),*; $($arg:ident: $type:ty),*) $body:expr;)*) => {
-        $(
-            $(#[$doc])*
-            #[wasm_bindgen(js_name = $js)]
-            #[allow(clippy::needless_pass_by_value, reason = "the boundary passes by value")]
-            pub fn $name($($tensor: u32,)* $($arg: $type),*) -> Thrown<u32> {
-                let run = || -> Result<Tensor> {
-                    $(let $tensor = tensor($tensor)?;)*
-                    $body
-                };
-                thrown(run()).map(keep)
-            }
-        )*
-    };
+/// What an operation is called with: up to three tensors, of which some may be missing, and numbers.
+struct Call<'a> {
+    tensors: [Option<Tensor>; 3],
+    numbers: &'a [f64],
 }
 
-fn approximate(tanh: bool) -> Approximate {
-    if tanh { Approximate::Tanh } else { Approximate::None }
+impl Call<'_> {
+    fn tensor(&self, place: usize) -> Result<&Tensor> {
+        self.tensors[place].as_ref().ok_or_else(|| super::gone("tensor"))
+    }
+    fn optional(&self, place: usize) -> Option<&Tensor> {
+        self.tensors[place].as_ref()
+    }
+    fn number(&self, place: usize) -> f64 {
+        self.numbers.get(place).copied().unwrap_or(0.0)
+    }
+    fn index(&self, place: usize) -> isize {
+        self.number(place) as isize
+    }
+    fn flag(&self, place: usize) -> bool {
+        self.number(place) != 0.0
+    }
+    /// The numbers from `place` on.
+    fn indices(&self, place: usize) -> Vec<isize> {
+        self.numbers.iter().skip(place).map(|&n| n as isize).collect()
+    }
+    fn approximate(&self) -> Approximate {
+        if self.flag(0) { Approximate::Tanh } else { Approximate::None }
+    }
+    /// Whether dimensions stay, then whether there is a list of dimensions, then that list.
+    fn reduce(&self, f: fn(&Tensor, Option<&[isize]>, bool) -> Result<Tensor>) -> Result<Tensor> {
+        let dims = self.flag(1).then(|| self.indices(2));
+        f(self.tensor(0)?, dims.as_deref(), self.flag(0))
+    }
 }
 
-operations! {
-    /// `a + b`.
-    "add" add(a, b;) a.add(&b);
-    /// `a - b`.
-    "sub" sub(a, b;) a.sub(&b);
-    /// `a * b`.
-    "mul" mul(a, b;) a.mul(&b);
-    /// `a / b`.
-    "div" div(a, b;) a.div(&b);
-    /// `silu(a) * b`.
-    "siluMul" silu_mul(a, b;) a.silu_mul(&b);
-    /// `gelu(a) * b`.
-    "geluMul" gelu_mul(a, b; tanh: bool) a.gelu_mul(&b, approximate(tanh));
-    /// `relu(a) * b`.
-    "reluMul" relu_mul(a, b;) a.relu_mul(&b);
-    /// `sigmoid(a) * b`.
-    "sigmoidMul" sigmoid_mul(a, b;) a.sigmoid_mul(&b);
-    /// Packed `silu(a) * b`.
-    "swiglu" swiglu(x;) x.swiglu();
-    /// Packed `gelu(a) * b`.
-    "geglu" geglu(x; tanh: bool) x.geglu(approximate(tanh));
-    /// Packed `relu(a) * b`.
-    "reglu" reglu(x;) x.reglu();
-    /// Packed `a * sigmoid(b)`.
-    "glu" glu(x;) x.glu();
-    /// Layer normalisation; weight and bias may be 0.
-    "layerNorm" layer_norm(x; weight: u32, bias: u32, normalized: &[u32], eps: f32)
-        x.layer_norm(&sizes(normalized), optional(weight)?.as_ref(), optional(bias)?.as_ref(), eps);
-    /// The matrix product.
-    "matmul" matmul(a, b;) a.matmul(&b);
-    /// `x · weightᵀ + bias`; bias may be 0.
-    "linear" linear(x, weight; bias: u32) x.linear(&weight, optional(bias)?.as_ref());
-    /// The sum over dimensions; none means all.
-    "sum" sum(x; over: Option<Vec<i32>>, keepdim: bool) x.sum(over.map(|d| dims(&d)).as_deref(), keepdim);
-    /// The mean over dimensions; none means all.
-    "mean" mean(x; over: Option<Vec<i32>>, keepdim: bool) x.mean(over.map(|d| dims(&d)).as_deref(), keepdim);
-    /// Cross-entropy from integer targets; `reduction` is 0 for mean, 1 for sum, 2 for none.
-    "crossEntropy" cross_entropy(x, target; reduction: u8, ignore_index: i32, label_smoothing: f32)
-        x.cross_entropy(&target, CrossEntropy {
-            reduction: [Reduction::Mean, Reduction::Sum, Reduction::None][usize::from(reduction.min(2))],
-            ignore_index,
-            label_smoothing,
-        });
-    /// A row-major tensor of the same elements.
-    "contiguous" contiguous(x;) x.contiguous();
-    /// Another shape.
-    "reshape" reshape(x; shape: &[i32]) x.reshape(&dims(shape));
-    /// Two dimensions exchanged.
-    "transpose" transpose(x; dim0: i32, dim1: i32) x.transpose(dim0 as isize, dim1 as isize);
-    /// Dimensions in another order.
-    "permute" permute(x; order: &[i32]) x.permute(&dims(order));
-    /// Broadcast to a shape.
-    "expand" expand(x; shape: &[i32]) x.expand(&dims(shape));
-    /// A range of a dimension with a step.
-    "slice" slice(x; dim: i32, start: i32, end: i32, step: i32)
-        x.slice(dim as isize, start as isize, end as isize, step as isize);
-    /// A range of a dimension.
-    "narrow" narrow(x; dim: i32, start: i32, length: u32) x.narrow(dim as isize, start as isize, length as usize);
-    /// A dimension of size 1 inserted.
-    "unsqueeze" unsqueeze(x; dim: i32) x.unsqueeze(dim as isize);
-    /// Dimensions of size 1 removed.
-    "squeeze" squeeze(x; dim: Option<i32>) x.squeeze(dim.map(|d| d as isize));
-    /// Dimensions joined.
-    "flatten" flatten(x; start: i32, end: i32) x.flatten(start as isize, end as isize);
-    /// The same elements outside the graph.
-    "detach" detach(x;) Ok(x.detach());
+type Operation = fn(&Call<'_>) -> Result<Tensor>;
+
+/// Operations by name. One table and two exports in place of an export each: an export is a hundred bytes of shims on both
+/// sides of the boundary.
+static OPERATIONS: &[(&str, Operation)] = &[
+    ("add", |c| c.tensor(0)?.add(c.tensor(1)?)),
+    ("sub", |c| c.tensor(0)?.sub(c.tensor(1)?)),
+    ("mul", |c| c.tensor(0)?.mul(c.tensor(1)?)),
+    ("div", |c| c.tensor(0)?.div(c.tensor(1)?)),
+    ("siluMul", |c| c.tensor(0)?.silu_mul(c.tensor(1)?)),
+    ("geluMul", |c| c.tensor(0)?.gelu_mul(c.tensor(1)?, c.approximate())),
+    ("reluMul", |c| c.tensor(0)?.relu_mul(c.tensor(1)?)),
+    ("sigmoidMul", |c| c.tensor(0)?.sigmoid_mul(c.tensor(1)?)),
+    ("swiglu", |c| c.tensor(0)?.swiglu()),
+    ("geglu", |c| c.tensor(0)?.geglu(c.approximate())),
+    ("reglu", |c| c.tensor(0)?.reglu()),
+    ("glu", |c| c.tensor(0)?.glu()),
+    // eps, then the normalised sizes.
+    ("layerNorm", |c| {
+        let normalized: Vec<usize> = c.indices(1).iter().map(|&size| size as usize).collect();
+        c.tensor(0)?.layer_norm(&normalized, c.optional(1), c.optional(2), c.number(0) as f32)
+    }),
+    ("matmul", |c| c.tensor(0)?.matmul(c.tensor(1)?)),
+    ("linear", |c| c.tensor(0)?.linear(c.tensor(1)?, c.optional(2))),
+    ("sum", |c| c.reduce(Tensor::sum)),
+    ("mean", |c| c.reduce(Tensor::mean)),
+    // The reduction's place, the ignored label, the smoothing.
+    ("crossEntropy", |c| {
+        let reduction = match c.index(0) {
+            0 => Reduction::Mean,
+            1 => Reduction::Sum,
+            _ => Reduction::None,
+        };
+        let (ignore_index, label_smoothing) = (c.index(1) as i32, c.number(2) as f32);
+        c.tensor(0)?.cross_entropy(c.tensor(1)?, CrossEntropy { reduction, ignore_index, label_smoothing })
+    }),
+    ("contiguous", |c| c.tensor(0)?.contiguous()),
+    ("reshape", |c| c.tensor(0)?.reshape(&c.indices(0))),
+    ("transpose", |c| c.tensor(0)?.transpose(c.index(0), c.index(1))),
+    ("permute", |c| c.tensor(0)?.permute(&c.indices(0))),
+    ("expand", |c| c.tensor(0)?.expand(&c.indices(0))),
+    // The dimension, start, end, step.
+    ("slice", |c| c.tensor(0)?.slice(c.index(0), c.index(1), c.index(2), c.index(3))),
+    // The dimension, start, length.
+    ("narrow", |c| c.tensor(0)?.narrow(c.index(0), c.index(1), c.index(2) as usize)),
+    ("unsqueeze", |c| c.tensor(0)?.unsqueeze(c.index(0))),
+    ("squeeze", |c| c.tensor(0)?.squeeze(c.numbers.first().map(|&dim| dim as isize))),
+    // The first and the last dimension.
+    ("flatten", |c| c.tensor(0)?.flatten(c.index(0), c.index(1))),
+    ("detach", |c| Ok(c.tensor(0)?.detach())),
+];
+
+/// The number of an operation.
+#[wasm_bindgen(js_name = operation)]
+#[must_use]
+pub fn operation(name: &str) -> Option<u32> {
+    OPERATIONS.iter().position(|(known, _)| *known == name).map(|place| place as u32)
+}
+
+/// Runs an operation on up to three tensors, 0 where there is none, with numbers; a handle of the result.
+#[wasm_bindgen(js_name = runWith)]
+pub fn run_with(number: u32, a: u32, b: u32, c: u32, numbers: &[f64]) -> Thrown<u32> {
+    let result = (|| {
+        let (_, operation) = OPERATIONS.get(number as usize).ok_or_else(|| super::gone("operation"))?;
+        operation(&Call { tensors: [optional(a)?, optional(b)?, optional(c)?], numbers })
+    })();
+    thrown(result).map(keep)
+}
+
+/// [`run_with`] without numbers, which saves the copy of the list.
+#[wasm_bindgen(js_name = run)]
+pub fn run(number: u32, a: u32, b: u32, c: u32) -> Thrown<u32> {
+    run_with(number, a, b, c, &[])
 }
 
 fn keep_all<const N: usize>(tensors: Result<[Tensor; N]>) -> Thrown<Vec<u32>> {

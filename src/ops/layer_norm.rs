@@ -7,7 +7,7 @@ use crate::ops::create::full;
 use crate::ops::reduce::finish_columns;
 use crate::ops::shape::dense;
 use crate::ops::{float_type, one_float_type};
-use crate::shape::Shape;
+use crate::shape::{List, Shape};
 use crate::tensor::Tensor;
 
 const OP: &str = "layerNorm";
@@ -30,7 +30,8 @@ impl Rows {
             return Err(Error::shape(
                 OP,
                 format!(
-                    "normalizedShape {normalized:?} must be the last dimensions of the input, which is {}",
+                    "normalizedShape {} must be the last dimensions of the input, which is {}",
+                    List(normalized),
                     x.shape()
                 ),
             ));

@@ -8,7 +8,7 @@ use crate::ops::binary::scalar;
 use crate::ops::create::full;
 use crate::ops::float_type;
 use crate::ops::shape::{copied, dense};
-use crate::shape::Shape;
+use crate::shape::{List, Shape};
 use crate::tensor::Tensor;
 
 /// `x` summed down to `shape`, from which it was broadcast.
@@ -29,7 +29,7 @@ fn dimensions(op: &'static str, shape: &Shape, dims: Option<&[isize]>) -> Result
     let mut all = dims.iter().map(|&d| shape.dim(op, d)).collect::<Result<Vec<_>>>()?;
     all.sort_unstable();
     if all.windows(2).any(|w| w[0] == w[1]) {
-        return Err(crate::Error::shape(op, format!("{dims:?} names a dimension of {shape} twice")));
+        return Err(crate::Error::shape(op, format!("{} names a dimension of {shape} twice", List(dims))));
     }
     // A scalar accepts the dimensions 0 and -1 and has none.
     all.retain(|&d| d < shape.rank());

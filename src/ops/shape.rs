@@ -5,7 +5,7 @@ use crate::kernels::copy;
 use crate::layout::Layout;
 use crate::ops::create::full;
 use crate::ops::reduce::sum_to;
-use crate::shape::Shape;
+use crate::shape::{List, Shape};
 use crate::tensor::Tensor;
 
 /// Writes the elements of `source` to the places of `target` in `out`'s storage.
@@ -92,7 +92,7 @@ impl Tensor {
         if order.len() != rank || (0..rank).any(|d| !order.contains(&d)) {
             return Err(Error::shape(
                 "permute",
-                format!("{dims:?} must name each of the {rank} dimensions of {} once", self.shape()),
+                format!("{} must name each of the {rank} dimensions of {} once", List(dims), self.shape()),
             ));
         }
         let mut inverse = vec![0; rank];
@@ -121,7 +121,8 @@ impl Tensor {
                     return Err(Error::shape(
                         "expand",
                         format!(
-                            "size {d} of {dims:?}; sizes are 0 or more, or -1 to keep one of {}",
+                            "size {d} of {}; sizes are 0 or more, or -1 to keep one of {}",
+                            List(dims),
                             self.shape()
                         ),
                     ));
@@ -242,7 +243,7 @@ fn inferred(from: &Shape, dims: &[isize]) -> Result<Shape> {
     let unfit = |why: &str| {
         Error::shape(
             "reshape",
-            format!("{from} of {} elements cannot become {dims:?}: {why}", from.elements()),
+            format!("{from} of {} elements cannot become {}: {why}", from.elements(), List(dims)),
         )
     };
     let mut sizes = Vec::with_capacity(dims.len());

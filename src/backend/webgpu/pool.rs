@@ -7,6 +7,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use wgpu::webgpu::{GpuBuffer, GpuDevice};
+
+use super::device::{create_buffer, usage};
 use super::table::Table;
 use crate::error::{Error, Result};
 
@@ -16,7 +19,7 @@ const KEEP: u64 = 256 << 20;
 /// A buffer with a number that no other buffer of the engine ever has.
 #[derive(Debug)]
 pub(crate) struct PooledBuffer {
-    pub buffer: wgpu::Buffer,
+    pub buffer: GpuBuffer,
     pub id: u64,
     pub size: u64,
 }
@@ -27,10 +30,10 @@ type FreeList = Vec<(u64, Rc<PooledBuffer>)>;
 /// The pool of one device.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    device: wgpu::Device,
+    device: GpuDevice,
     max_size: u64,
     /// Every buffer that was made and not destroyed, by its number.
-    all: RefCell<Table<u64, wgpu::Buffer>>,
+    all: RefCell<Table<u64, GpuBuffer>>,
     disposed: Cell<bool>,
     /// Free buffers by size.
     free: RefCell<Table<u64, FreeList>>,
@@ -46,7 +49,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub fn new(device: wgpu::Device, max_size: u64) -> Self {
+    pub fn new(device: GpuDevice, max_size: u64) -> Self {
         Self {
             device,
             max_size,
@@ -93,12 +96,10 @@ impl Pool {
             self.free_bytes.set(self.free_bytes.get() - size);
             buffer
         } else {
-            let usage =
-                wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
-            let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+            let usage = usage::STORAGE | usage::COPY_SRC | usage::COPY_DST;
             self.allocated.set(self.allocated.get() + size);
             let id = self.next.replace(self.next.get() + 1);
-            let buffer = self.device.create_buffer(&descriptor);
+            let buffer = create_buffer(&self.device, "", size as f64, usage);
             self.all.borrow_mut().insert(id, buffer.clone());
             Rc::new(PooledBuffer { buffer, id, size })
         };

@@ -2,7 +2,11 @@
 
 use std::rc::Rc;
 
-use super::pipelines::Pipeline;
+use js_sys::Array;
+use wgpu::webgpu::{GpuBuffer, GpuDevice};
+
+use super::device::{create_buffer, create_group, submit, usage, write};
+use super::pipelines::{Pipeline, Pipelines};
 use super::pool::PooledBuffer;
 use super::table::Table;
 use crate::backend::{Buffer, Storage};
@@ -24,29 +28,34 @@ struct Op {
 }
 
 /// A pipeline and the buffers behind its bindings.
-type GroupKey = (usize, Vec<u64>);
+type GroupKey = (u32, Vec<u64>);
 
 /// The list of one device.
 #[derive(Debug)]
 pub(super) struct Recorder {
     ops: Vec<Op>,
     params: Vec<u8>,
-    uniforms: wgpu::Buffer,
+    uniforms: GpuBuffer,
     alignment: usize,
-    groups: Table<GroupKey, wgpu::BindGroup>,
+    groups: Table<GroupKey, u32>,
+    /// The browser's objects, by the numbers in `groups`.
+    made: Array,
 }
 
 impl Recorder {
-    pub fn new(device: &wgpu::Device, alignment: u32) -> Self {
+    pub fn new(device: &GpuDevice, alignment: u32) -> Self {
         // No kernel has more than 256 bytes of parameters.
         let alignment = alignment.max(256) as usize;
-        let uniforms = device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("parameters"),
-            size: (FLUSH_AT * alignment) as u64,
-            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
-        Self { ops: Vec::new(), params: Vec::new(), uniforms, alignment, groups: Table::default() }
+        let size = (FLUSH_AT * alignment) as f64;
+        let uniforms = create_buffer(device, "parameters", size, usage::UNIFORM | usage::COPY_DST);
+        Self {
+            ops: Vec::new(),
+            params: Vec::new(),
+            uniforms,
+            alignment,
+            groups: Table::default(),
+            made: Array::new(),
+        }
     }
 
     /// Notes a call; whether the list is now full.
@@ -66,34 +75,32 @@ impl Recorder {
 
     /// Hands the list over. The parameters' buffer is written from its start every time: the queue keeps the order.
     /// `faults` stands behind bindings that operations leave to the backend.
-    pub fn flush(&mut self, device: &wgpu::Device, queue: &wgpu::Queue, faults: &wgpu::Buffer) {
+    pub fn flush(&mut self, device: &GpuDevice, pipelines: &Pipelines, faults: &GpuBuffer) {
         if self.ops.is_empty() {
             return;
         }
         if self.groups.len() > KEEP_GROUPS {
             self.groups.clear();
+            self.made.set_length(0);
         }
-        queue.write_buffer(&self.uniforms, 0, &self.params);
-        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        {
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            let mut current = usize::MAX;
-            for op in &self.ops {
-                let uniforms = &self.uniforms;
-                let ids = op.buffers.iter().map(|b| b.id).collect();
-                let group = self
-                    .groups
-                    .entry((op.pipeline.id, ids))
-                    .or_insert_with(|| bind(device, &op.pipeline, &op.buffers, uniforms, faults));
-                if current != op.pipeline.id {
-                    pass.set_pipeline(&op.pipeline.compute);
-                    current = op.pipeline.id;
+        write(device, &self.uniforms, &self.params);
+        let mut list = Vec::with_capacity(5 * self.ops.len());
+        for op in &self.ops {
+            let ids = op.buffers.iter().map(|b| b.id).collect();
+            let group = *self.groups.entry((op.pipeline.id, ids)).or_insert_with(|| {
+                let pipeline = pipelines.objects().get(op.pipeline.id);
+                let numbers = &op.pipeline.bindings;
+                let buffers = Array::new();
+                for k in 0..numbers.len() - 1 {
+                    buffers.push(op.buffers.get(k).map_or(faults, |b| &b.buffer));
                 }
-                pass.set_bind_group(0, &*group, &[op.offset]);
-                pass.dispatch_workgroups(op.workgroups.0, op.workgroups.1, 1);
-            }
+                buffers.push(&self.uniforms);
+                let group = create_group(device, &pipeline, numbers, &buffers, op.pipeline.params_size);
+                self.made.push(&group) - 1
+            });
+            list.extend([op.pipeline.id, group, op.offset, op.workgroups.0, op.workgroups.1]);
         }
-        queue.submit([encoder.finish()]);
+        submit(device, pipelines.objects(), &self.made, &list);
         self.params.clear();
         self.ops.clear();
     }
@@ -103,6 +110,7 @@ impl Recorder {
         self.ops.clear();
         self.params.clear();
         self.groups.clear();
+        self.made.set_length(0);
         self.uniforms.destroy();
     }
 }
@@ -112,36 +120,4 @@ pub(super) fn gpu(storage: &Storage) -> &Rc<PooledBuffer> {
         Buffer::Gpu(memory) => &memory.buffer,
         Buffer::Cpu(_) => unreachable!("operations refuse tensors of another engine"),
     }
-}
-
-fn bind(
-    device: &wgpu::Device,
-    pipeline: &Pipeline,
-    buffers: &[Rc<PooledBuffer>],
-    uniforms: &wgpu::Buffer,
-    faults: &wgpu::Buffer,
-) -> wgpu::BindGroup {
-    let mut entries: Vec<_> = pipeline
-        .bindings
-        .iter()
-        .enumerate()
-        .map(|(k, &binding)| wgpu::BindGroupEntry {
-            binding,
-            resource: buffers.get(k).map_or(faults, |b| &b.buffer).as_entire_binding(),
-        })
-        .collect();
-    let (binding, size) = pipeline.params;
-    entries.push(wgpu::BindGroupEntry {
-        binding,
-        resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-            buffer: uniforms,
-            offset: 0,
-            size: std::num::NonZeroU64::new(size),
-        }),
-    });
-    device.create_bind_group(&wgpu::BindGroupDescriptor {
-        label: None,
-        layout: &pipeline.layout,
-        entries: &entries,
-    })
 }
