@@ -5,11 +5,13 @@
 
 use std::fmt::Write as _;
 
+pub(crate) mod source;
+
 macro_rules! library {
     ($($name:literal),* $(,)?) => {
         /// The shared snippets, by the name that `#import` uses.
         pub const LIBRARY: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("../shaders/lib/", $name, ".wgsl")))),*];
+            &[$(($name, source::shader!(concat!("lib/", $name)))),*];
     };
 }
 library!(
@@ -159,17 +161,18 @@ fn expand(
     let mut open: Vec<Branch> = Vec::new();
     let holds = |flag: &str| flag.strip_prefix('!').map_or_else(|| is_set(flag), |f| !is_set(f));
     let fail = |line: usize, message: String| ComposeError { file: file.to_owned(), line: line + 1, message };
-    for (number, line) in source.lines().enumerate() {
+    for (number, line) in source.split_terminator('\n').enumerate() {
         let live = open.iter().all(|b| b.active);
-        let Some(directive) = line.trim_start().strip_prefix('#') else {
+        let Some(directive) = line.trim_ascii_start().strip_prefix('#') else {
             if live {
                 out.push_str(line);
                 out.push('\n');
             }
             continue;
         };
-        let (word, rest) = directive.trim().split_once(' ').unwrap_or((directive.trim(), ""));
-        let rest = rest.trim();
+        let directive = directive.trim_ascii();
+        let (word, rest) = directive.split_once(' ').unwrap_or((directive, ""));
+        let rest = rest.trim_ascii();
         match word {
             "if" => {
                 let active = holds(rest);
@@ -197,7 +200,7 @@ fn expand(
             other => return Err(fail(number, format!("unknown directive #{other}"))),
         }
     }
-    if open.is_empty() { Ok(()) } else { Err(fail(source.lines().count(), "an #if is not closed".into())) }
+    if open.is_empty() { Ok(()) } else { Err(fail(source.matches('\n').count(), "an #if is not closed".into())) }
 }
 
 #[cfg(test)]

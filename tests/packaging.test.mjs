@@ -15,6 +15,7 @@ import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { sizeOf } from "../scripts/build/sizes.mjs";
 import { launchBrowser } from "./support/browser.mjs";
 import { serve } from "./support/server.mjs";
 
@@ -26,6 +27,9 @@ const folder = realpathSync(mkdtempSync(join(tmpdir(), "wgrad-packaging-")));
 const project = join(folder, "consumer");
 const modules = join(project, "node_modules");
 const installed = join(modules, "wgrad");
+
+/** Bytes of gzip that a page with ./slim may download of wgrad. */
+const slimBudget = 120_000;
 
 /** silu([1, -2, 0.5]) · [3, 0.25, -1], in float64. */
 const expected = [2.193175736, -0.0596014599, -0.3112296656];
@@ -208,6 +212,11 @@ describe("the tarball", () => {
     const base64 = readFileSync(join(installed, "dist/wgrad_bg.wasm")).toString("base64");
     assert.ok(text("dist/index.js").includes(base64));
     assert.ok(!text("dist/slim.js").includes(base64.slice(0, 200)));
+  });
+
+  test("what ./slim loads stays within its budget", () => {
+    const total = sizeOf("slim.js").gzip + sizeOf("wgrad_bg.wasm").gzip;
+    assert.ok(total < slimBudget, `slim.js and the module are ${total} bytes of gzip, of ${slimBudget}`);
   });
 
   test("the module names no folder of the machine that built it", () => {

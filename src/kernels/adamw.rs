@@ -4,6 +4,7 @@ use crate::kernel::params;
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
+use crate::wgsl::source::shader;
 
 params! {
     struct Params {
@@ -23,7 +24,7 @@ params! {
 
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "adamw",
-    source: include_str!("../../shaders/adamw.wgsl"),
+    source: shader!("adamw"),
     bindings: &[
         Binding::update("parameter"),
         Binding::new("first", Access::Update).holds(Element::F32),

@@ -4,6 +4,7 @@ use super::gated::{layouts, span};
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
+use crate::wgsl::source::shader;
 use crate::pairing::{FORMS, PairParams, for_each_block, invocations, plan, positions, zip_lanes};
 
 /// The operations, as flags.
@@ -11,7 +12,7 @@ pub(crate) const OPERATIONS: &[&str] = &["add", "sub", "mul", "div"];
 
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "binary",
-    source: include_str!("../../shaders/binary.wgsl"),
+    source: shader!("binary"),
     bindings: &[Binding::read("a"), Binding::read("b"), Binding::write("out")],
     fields: PairParams::LAYOUT,
     params_size: size_of::<PairParams>(),

@@ -5,6 +5,7 @@ use crate::kernel::params;
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Kernel, UNTUNED};
 use crate::error::Result;
+use crate::wgsl::source::shader;
 use crate::layout::{Layout, merge};
 use crate::pairing::{PairParams, for_each_run, lanes, positions};
 use crate::wgsl::Scalar;
@@ -58,7 +59,7 @@ impl Params {
 
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "copy",
-    source: include_str!("../../shaders/copy.wgsl"),
+    source: shader!("copy"),
     // The target keeps what lies between its elements.
     bindings: &[Binding::read("source"), Binding::new("out", Access::Update)],
     fields: Params::FIELDS,

@@ -7,6 +7,7 @@ use crate::kernel::{Access, Binding, CpuArgs, Element, FLOATS, Kernel, ROWS, UNT
 use crate::kernels::ALL;
 use crate::accumulate::{load, sum_by};
 use crate::error::{Error, Result};
+use crate::wgsl::source::shader;
 use crate::math::exponential::{exp, ln_f32};
 use crate::simd::F32x4;
 
@@ -32,7 +33,7 @@ impl Params {
 
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "cross_entropy",
-    source: include_str!("../../shaders/cross_entropy.wgsl"),
+    source: shader!("cross_entropy"),
     bindings: &[
         Binding::read("x"),
         Binding::read("labels").holds(Element::I32),

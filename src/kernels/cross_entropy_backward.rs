@@ -5,12 +5,13 @@ use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, UNTUNED};
 use crate::accumulate::{load, store};
 use crate::error::Result;
+use crate::wgsl::source::shader;
 use crate::math::exponential::exp;
 use crate::simd::F32x4;
 
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "cross_entropy_backward",
-    source: include_str!("../../shaders/cross_entropy_backward.wgsl"),
+    source: shader!("cross_entropy_backward"),
     bindings: &[
         Binding::read("dy"),
         Binding::read("x"),

@@ -4,6 +4,7 @@ use crate::kernel::params;
 use crate::kernel::check::{Case, CaseBuffer, RefArgs};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Kernel, UNTUNED};
 use crate::error::Result;
+use crate::wgsl::source::shader;
 use crate::wgsl::Scalar;
 
 params! {
@@ -16,7 +17,7 @@ params! {
 
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "fill",
-    source: include_str!("../../shaders/fill.wgsl"),
+    source: shader!("fill"),
     bindings: &[Binding::write("out")],
     fields: Params::FIELDS,
     params_size: size_of::<Params>(),

@@ -3,6 +3,7 @@
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
+use crate::wgsl::source::shader;
 use crate::layout::Layout;
 use crate::math::activation::{Activation, GeluErf, GeluTanh, Relu, Sigmoid, Silu};
 use crate::pairing::{FORMS, PairParams, for_each_block, invocations, plan, positions, zip_lanes};
@@ -13,7 +14,7 @@ pub(crate) const ACTIVATIONS: &[&str] = &["silu", "gelu_erf", "gelu_tanh", "relu
 
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "gated",
-    source: include_str!("../../shaders/gated.wgsl"),
+    source: shader!("gated"),
     bindings: &[Binding::read("a"), Binding::read("b"), Binding::write("out")],
     fields: PairParams::LAYOUT,
     params_size: size_of::<PairParams>(),

@@ -4,6 +4,7 @@ use super::gated::{ACTIVATIONS, activation64, gate_values, layouts, span};
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
+use crate::wgsl::source::shader;
 use crate::math::activation::{Activation, GeluErf, GeluTanh, Relu, Sigmoid, Silu};
 use crate::pairing::{BLOCK, FORMS, PairParams, for_each_block, invocations, plan, plan_packed, positions};
 use crate::simd::F32x4;
@@ -14,7 +15,7 @@ pub(crate) const WANTED: &[&str] = &["da", "db", "both", "packed", "packed_swapp
 
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "gated_backward",
-    source: include_str!("../../shaders/gated_backward.wgsl"),
+    source: shader!("gated_backward"),
     bindings: &[
         Binding::read("dy"),
         Binding::read("a"),

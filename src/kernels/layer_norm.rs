@@ -5,6 +5,7 @@ use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, Strategy, Traits};
 use crate::accumulate::{load, store, sum_by};
 use crate::error::Result;
+use crate::wgsl::source::shader;
 use crate::simd::F32x4;
 
 params! {
@@ -18,7 +19,7 @@ params! {
 
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "layer_norm",
-    source: include_str!("../../shaders/layer_norm.wgsl"),
+    source: shader!("layer_norm"),
     bindings: &[
         Binding::read("x"),
         Binding::read("weight").when(&["weight"]),

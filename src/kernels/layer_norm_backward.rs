@@ -8,6 +8,7 @@ use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS};
 use crate::accumulate::{load, store, sum_by};
 use crate::error::Result;
+use crate::wgsl::source::shader;
 use crate::simd::F32x4;
 
 params! {
@@ -38,7 +39,7 @@ impl Params {
 
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "layer_norm_backward",
-    source: include_str!("../../shaders/layer_norm_backward.wgsl"),
+    source: shader!("layer_norm_backward"),
     bindings: &[
         Binding::read("dy"),
         Binding::read("x"),

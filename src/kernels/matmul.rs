@@ -4,6 +4,7 @@ use crate::kernel::params;
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Binding, CpuArgs, FLOATS, Kernel, Strategy, UNTUNED};
 use crate::error::Result;
+use crate::wgsl::source::shader;
 use crate::layout::{Layout, merge};
 use crate::pairing::lanes;
 use crate::shape::Shape;
@@ -72,7 +73,7 @@ impl Params {
 
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "matmul",
-    source: include_str!("../../shaders/matmul.wgsl"),
+    source: shader!("matmul"),
     bindings: &[Binding::read("a"), Binding::read("b"), Binding::write("c")],
     fields: Params::FIELDS,
     params_size: size_of::<Params>(),

@@ -5,6 +5,7 @@ use crate::kernel::params;
 use crate::kernel::check::{Case, RefArgs};
 use crate::kernel::{CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
+use crate::wgsl::source::shader;
 
 /// Elements of a column that one invocation adds up: all of a short one, else so many that two stages do.
 pub(crate) fn per_group(length: usize) -> usize {
@@ -27,7 +28,7 @@ params! {
 
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "sum_columns",
-    source: include_str!("../../shaders/sum_columns.wgsl"),
+    source: shader!("sum_columns"),
     bindings: STAGED,
     fields: Params::FIELDS,
     params_size: size_of::<Params>(),

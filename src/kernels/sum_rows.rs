@@ -6,6 +6,7 @@ use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
 use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, UNTUNED};
 use crate::accumulate::sum;
 use crate::error::Result;
+use crate::wgsl::source::shader;
 
 /// The most elements that one workgroup adds up.
 pub(crate) const CHUNK: usize = 16384;
@@ -24,7 +25,7 @@ params! {
 
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "sum_rows",
-    source: include_str!("../../shaders/sum_rows.wgsl"),
+    source: shader!("sum_rows"),
     bindings: STAGED,
     fields: Params::FIELDS,
     params_size: size_of::<Params>(),

@@ -26,14 +26,12 @@ pub(crate) fn sum_to(x: &Tensor, shape: &Shape) -> Result<Tensor> {
 /// The dimensions of a reduction, checked: all of them when none is given.
 fn dimensions(op: &'static str, shape: &Shape, dims: Option<&[isize]>) -> Result<Vec<usize>> {
     let Some(dims) = dims.filter(|d| !d.is_empty()) else { return Ok((0..shape.rank()).collect()) };
-    let mut all = dims.iter().map(|&d| shape.dim(op, d)).collect::<Result<Vec<_>>>()?;
-    all.sort_unstable();
-    if all.windows(2).any(|w| w[0] == w[1]) {
+    let named = dims.iter().map(|&d| shape.dim(op, d)).collect::<Result<Vec<_>>>()?;
+    if named.iter().enumerate().any(|(k, d)| named[..k].contains(d)) {
         return Err(crate::Error::shape(op, format!("{} names a dimension of {shape} twice", List(dims))));
     }
-    // A scalar accepts the dimensions 0 and -1 and has none.
-    all.retain(|&d| d < shape.rank());
-    Ok(all)
+    // In order; a scalar accepts the dimensions 0 and -1 and has none.
+    Ok((0..shape.rank()).filter(|d| named.contains(d)).collect())
 }
 
 /// The shape with the reduced dimensions at size 1, or without them.
