@@ -7,7 +7,7 @@
 use crate::kernel::params;
 use crate::layout::{Layout, merge};
 use crate::shape::MAX_RANK;
-use crate::simd::F32x4;
+use crate::simd::{F32x4, LANES};
 
 params! {
     /// Where the operands of each output element lie. Counts and positions are in elements.
@@ -197,19 +197,22 @@ fn stretch<'a>(from: &'a [f32], start: usize, k: usize, step: isize, space: &'a 
     space
 }
 
-/// `out[i] = f(a[i], b[i])`, four at a time. What is left over takes the same way, filled up with zeros, so that `f` is there
-/// once.
+/// `out[i] = f(a[i], b[i])`, two vectors at a time: a browser checks for interrupts at every turn of a loop. What is left over
+/// takes the same way, filled up with zeros.
 pub(crate) fn zip_lanes<F>(a: &[f32], b: &[f32], out: &mut [f32], f: F)
 where
     F: Fn(F32x4, F32x4) -> F32x4 + Copy,
 {
-    let body = out.len() / 4 * 4;
-    for ((x, y), o) in a.chunks_exact(4).zip(b.chunks_exact(4)).zip(out.chunks_exact_mut(4)) {
-        f(F32x4::load(x), F32x4::load(y)).store(o);
+    const TURN: usize = 2 * LANES;
+    let body = out.len() / TURN * TURN;
+    for ((x, y), o) in a.chunks_exact(TURN).zip(b.chunks_exact(TURN)).zip(out.chunks_exact_mut(TURN)) {
+        let (low, high) = o.split_at_mut(LANES);
+        f(F32x4::load(x), F32x4::load(y)).store(low);
+        f(F32x4::load(&x[LANES..]), F32x4::load(&y[LANES..])).store(high);
     }
     let rest = &mut out[body..];
     if !rest.is_empty() {
-        let mut padded = [[0.0; 4]; 3];
+        let mut padded = [[0.0; TURN]; 3];
         let [x, y, o] = &mut padded;
         x[..rest.len()].copy_from_slice(&a[body..]);
         y[..rest.len()].copy_from_slice(&b[body..]);

@@ -14,10 +14,19 @@ use crate::kernel::{Access, CpuArgs, CpuBuffer, Element};
 /// The words of one storage; an engine that is disposed takes them away.
 type Words = Rc<RefCell<Vec<f32>>>;
 
+/// Bytes of free words that are always kept; as many as are in use may be kept besides, since a loop will want them again.
+const KEEP: u64 = 16 << 20;
+
+/// How many free pieces are kept: all are looked through.
+const KEEP_PIECES: usize = 256;
+
 /// What all memory of a backend shares.
 #[derive(Debug, Default)]
 struct Shared {
     bytes: Cell<u64>,
+    /// Words whose storage is gone, for the next one of their length.
+    free: RefCell<Vec<Vec<f32>>>,
+    free_bytes: Cell<u64>,
     disposed: Cell<bool>,
     live: RefCell<Vec<Weak<RefCell<Vec<f32>>>>>,
     /// How long the list of live words may become before the dead are taken out.
@@ -33,8 +42,34 @@ pub(crate) struct CpuMemory {
 
 impl Drop for CpuMemory {
     fn drop(&mut self) {
-        let bytes = self.words.borrow().len() as u64 * 4;
+        let words = self.words.take();
+        let bytes = words.len() as u64 * 4;
         self.shared.bytes.set(self.shared.bytes.get() - bytes);
+        self.shared.give_back(words, bytes);
+    }
+}
+
+impl Shared {
+    fn give_back(&self, words: Vec<f32>, bytes: u64) {
+        let free_bytes = self.free_bytes.get() + bytes;
+        let mut free = self.free.borrow_mut();
+        if !words.is_empty() && free.len() < KEEP_PIECES && free_bytes <= KEEP.max(self.bytes.get()) {
+            self.free_bytes.set(free_bytes);
+            free.push(words);
+        }
+    }
+
+    /// Free words of this length, the latest: they may still be in the cache. Their content is what it was.
+    fn reuse(&self, length: usize) -> Option<Vec<f32>> {
+        let mut free = self.free.borrow_mut();
+        let place = free.iter().rposition(|words| words.len() == length)?;
+        self.free_bytes.set(self.free_bytes.get() - length as u64 * 4);
+        Some(free.swap_remove(place))
+    }
+
+    fn forget_free(&self) {
+        self.free_bytes.set(0);
+        self.free.take();
     }
 }
 
@@ -78,7 +113,15 @@ impl Backend for CpuBackend {
 
     fn alloc(&self, op: &'static str, dtype: DType, elements: usize) -> Result<Storage> {
         self.check(op)?;
-        let words = try_collect(op, elements, std::iter::repeat_n(0.0, elements))?;
+        let zeros = || try_collect(op, elements, std::iter::repeat_n(0.0, elements));
+        let words = match self.shared.reuse(elements) {
+            Some(words) => words,
+            // What lies free in other lengths may be what is missing.
+            None => zeros().or_else(|_| {
+                self.shared.forget_free();
+                zeros()
+            })?,
+        };
         Ok(self.keep(words, dtype))
     }
 
@@ -157,12 +200,13 @@ impl Backend for CpuBackend {
     }
 
     fn memory(&self) -> Memory {
-        let bytes = self.shared.bytes.get();
-        Memory { bytes_used: bytes, bytes_allocated: bytes }
+        let bytes_used = self.shared.bytes.get();
+        Memory { bytes_used, bytes_allocated: bytes_used + self.shared.free_bytes.get() }
     }
 
     fn dispose(&self) {
         self.shared.disposed.set(true);
+        self.shared.forget_free();
         self.shared.bytes.set(0);
         for words in self.shared.live.take().iter().filter_map(Weak::upgrade) {
             words.take();

@@ -59,10 +59,11 @@ fn by_sign(x: F32x4, a: F32x4, b: F32x4) -> F32x4 {
     F32x4::select(x.lt(zero()), a, b)
 }
 
-/// `x·σ(y)` for a `y` with the sign of `x`, of which `logistic` holds |y|; |x| is `magnitude`, clamped.
+/// `x·σ(y)` for a `y` with the sign of `x`, of which `logistic` holds |y|; below `-clamp` it is as at `-clamp`.
 #[inline(always)]
-fn gate(x: F32x4, magnitude: F32x4, logistic: Logistic) -> F32x4 {
-    by_sign(x, -logistic.lower_times(magnitude), x * logistic.upper)
+fn gate(x: F32x4, clamp: f32, logistic: Logistic) -> F32x4 {
+    let upper = x.max(F32x4::splat(-clamp)) * logistic.upper;
+    by_sign(x, logistic.exp.times(upper), upper)
 }
 
 /// The derivative of [`gate`] where `slope` is `dy/dx`: at -|x| it is `σ(-|y|)·(1 - |x|·σ(|y|)·slope)`.
@@ -73,24 +74,26 @@ fn gate_derivative(x: F32x4, magnitude: F32x4, logistic: Logistic, slope: F32x4)
 }
 
 impl Silu {
+    /// From here on, the result on the small side is 0.
+    const CLAMP: f32 = 110.0;
+
     #[inline(always)]
     fn parts(x: F32x4) -> (F32x4, Logistic) {
-        let magnitude = x.abs().min(F32x4::splat(110.0));
-        (magnitude, Logistic::new(ScaledExp::new(-magnitude)))
+        let below = (-x.abs()).max(F32x4::splat(-Self::CLAMP));
+        (-below, Logistic::new(ScaledExp::new(below)))
     }
 }
 
 impl Activation for Silu {
     #[inline(always)]
     fn value(x: F32x4) -> F32x4 {
-        let (magnitude, logistic) = Self::parts(x);
-        gate(x, magnitude, logistic)
+        gate(x, Self::CLAMP, Self::parts(x).1)
     }
 
     #[inline(always)]
     fn value_and_derivative(x: F32x4) -> (F32x4, F32x4) {
         let (magnitude, logistic) = Self::parts(x);
-        (gate(x, magnitude, logistic), gate_derivative(x, magnitude, logistic, one()))
+        (gate(x, Self::CLAMP, logistic), gate_derivative(x, magnitude, logistic, one()))
     }
 }
 
@@ -102,13 +105,16 @@ const LINEAR: [f32; 2] = [1.59375, 0.002_019_121_5];
 const CUBIC: [f32; 2] = [0.071_350_1, 4.718_616_3e-6];
 
 impl GeluTanh {
+    /// From here on, the result on the small side is 0.
+    const CLAMP: f32 = 11.0;
+
     /// |x| clamped, and the logistic of `2u`.
     ///
     /// The exponential multiplies a relative error of `2u` by `2u`, up to 100: so each product here is split into a
     /// part that is exact, twelve bits by twelve, and a remainder a thousand times smaller.
     #[inline(always)]
     fn parts(x: F32x4) -> (F32x4, Logistic) {
-        let magnitude = x.abs().min(F32x4::splat(11.0));
+        let magnitude = x.abs().min(F32x4::splat(Self::CLAMP));
         let (high, low) = twelve_bits(magnitude);
         // x² = square_high + square_low.
         let square = magnitude * magnitude;
@@ -134,8 +140,7 @@ fn twelve_bits(x: F32x4) -> (F32x4, F32x4) {
 impl Activation for GeluTanh {
     #[inline(always)]
     fn value(x: F32x4) -> F32x4 {
-        let (magnitude, logistic) = Self::parts(x);
-        gate(x, magnitude, logistic)
+        gate(x, Self::CLAMP, Self::parts(x).1)
     }
 
     #[inline(always)]
@@ -143,7 +148,7 @@ impl Activation for GeluTanh {
         let (magnitude, logistic) = Self::parts(x);
         let slope = F32x4::splat(LINEAR[0] + LINEAR[1])
             + F32x4::splat(3.0 * (CUBIC[0] + CUBIC[1])) * magnitude * magnitude;
-        (gate(x, magnitude, logistic), gate_derivative(x, magnitude, logistic, slope))
+        (gate(x, Self::CLAMP, logistic), gate_derivative(x, magnitude, logistic, slope))
     }
 }
 
@@ -199,7 +204,7 @@ impl Activation for Sigmoid {
 
     #[inline(always)]
     fn value_and_derivative(x: F32x4) -> (F32x4, F32x4) {
-        let logistic = Logistic::new(ScaledExp::new(-x.abs().min(F32x4::splat(105.0))));
+        let logistic = Logistic::new(ScaledExp::new((-x.abs()).max(F32x4::splat(-105.0))));
         (by_sign(x, logistic.lower(), logistic.upper), logistic.lower_times(logistic.upper))
     }
 }
