@@ -1,35 +1,62 @@
-// The reference cases on a real GPU, from Node through Dawn (the npm package `webgpu`):
-//   node bench/gpu.mjs [--webgpu=PATH_TO_ITS_INDEX_JS] [--only=REGEX]
-// Needs dist/ (npm run build). Prints the adapter, the device's features and the cases that fail.
-import { readFileSync, readdirSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+// The reference cases and the benchmark on a real GPU, from Node through Dawn (the npm package `webgpu`):
+//   node bench/gpu.mjs [--cases] [--bench] [--only=REGEX] [--json=FILE] [--quick] [--webgpu=PATH_TO_ITS_INDEX_JS]
+// Both parts run unless one is named. Needs dist/ (npm run build). Prints the adapter, the device's features, the cases
+// that fail and the benchmark's table.
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { root } from "../scripts/lib/process.mjs";
 import { report, runCases } from "../tests/cases/run.mjs";
+import { readOptions } from "./options.mjs";
+import { runSuite } from "./suite.mjs";
+import { legend, tableOf } from "./table.mjs";
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "..");
-const options = Object.fromEntries(process.argv.slice(2).map((a) => a.replace(/^--/, "").split(/=(.*)/s)));
-const where = resolve(options.webgpu ?? join(root, ".gpu/webgpu/index.js"));
+const options = readOptions({ cases: false, bench: false, only: "", json: "", quick: false, webgpu: "" });
+const both = options.cases === options.bench;
 
-const { create, globals } = await import(pathToFileURL(where).href);
-Object.assign(globalThis, globals);
-const toggles = [
-  "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia",
-  "disable-dawn-features=timestamp_quantization",
-];
-Object.defineProperty(globalThis, "navigator", { value: { gpu: create(toggles) }, configurable: true });
+/** Makes Dawn the `navigator.gpu` of this process. */
+async function installDawn() {
+  const where = resolve(options.webgpu || join(root, ".gpu/webgpu/index.js"));
+  const { create, globals } = await import(pathToFileURL(where).href);
+  Object.assign(globalThis, globals);
+  const toggles = [
+    "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia",
+    "disable-dawn-features=timestamp_quantization",
+  ];
+  Object.defineProperty(globalThis, "navigator", { value: { gpu: create(toggles) }, configurable: true });
+}
 
+/** Runs the reference cases of the operations that there are; gives how many failed. */
+async function runReferenceCases(engine) {
+  const folder = join(root, "tests/data");
+  const files = readdirSync(folder).filter((f) => f.endsWith(".json"));
+  const cases = files.flatMap((f) => JSON.parse(readFileSync(join(folder, f), "utf8")));
+  const only = new RegExp(options.only);
+  const known = (op) => op === "adamw" || typeof engine.tensor(0)[op] === "function";
+  const exists = (c) => (c.op === "graph" ? c.attrs.steps.every((s) => known(s.op)) : known(c.op));
+  const chosen = cases.filter((c) => exists(c) && only.test(c.id));
+  const result = await runCases(engine, chosen, undefined, { device: "webgpu" });
+  report(result);
+  return result.total.fail;
+}
+
+async function runBench(engine) {
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const result = await runSuite(engine, options);
+  const versions = { wgrad: version, node: process.versions.node };
+  console.log(`\nwgrad ${version}, Node ${versions.node} with Dawn\n${legend}\n\n${tableOf(result)}`);
+  if (!options.json) return;
+  writeFileSync(
+    options.json,
+    `${JSON.stringify({ versions, date: new Date(), results: [result] }, null, 2)}\n`,
+  );
+}
+
+await installDawn();
 const { init } = await import("../dist/index.js");
 const engine = await init({ device: "webgpu" });
 console.log(engine.adapter, [...engine.features].join(" "));
-
-const folder = join(root, "tests/data");
-const files = readdirSync(folder).filter((f) => f.endsWith(".json"));
-const cases = files.flatMap((f) => JSON.parse(readFileSync(join(folder, f), "utf8")));
-const only = options.only ? new RegExp(options.only) : null;
-const known = (op) => op === "adamw" || typeof engine.tensor(0)[op] === "function";
-const exists = (c) => (c.op === "graph" ? c.attrs.steps.every((s) => known(s.op)) : known(c.op));
-const chosen = cases.filter((c) => exists(c) && (!only || only.test(c.id)));
-const result = await runCases(engine, chosen, undefined, { device: "webgpu" });
-report(result);
+const failed = both || options.cases ? await runReferenceCases(engine) : 0;
+if (both || options.bench) await runBench(engine);
 engine.dispose();
-process.exit(result.total.fail > 0 ? 1 : 0);
+process.exit(failed > 0 ? 1 : 0);
