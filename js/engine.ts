@@ -1,6 +1,6 @@
 import { booleanOption, checkOptions, checkShape, numberOption, show } from "./check.js";
 import type { Opened } from "./device.js";
-import { ArgumentError, DisposedError, ShapeError, named } from "./errors.js";
+import { ArgumentError, DTypeError, DisposedError, ShapeError, named } from "./errors.js";
 import * as raw from "./generated/wgrad.js";
 import {
   type DType,
@@ -299,7 +299,7 @@ export function makeEngine(opened: Opened): Engine {
 function floatType(op: string, dtype: DType | undefined): number {
   const kind = dtypeNumber(op, dtype === undefined ? "f32" : dtype);
   if (dtype === undefined || dtype === "f32" || dtype === "f16") return kind;
-  throw new ArgumentError(`${op}: dtype is ${show(dtype)}; random numbers are f32 or f16`);
+  throw new DTypeError(`${op}: dtype is ${show(dtype)}; random numbers are f32 or f16`);
 }
 
 function checkFunction(op: string, f: unknown): void {
