@@ -9,6 +9,7 @@ export default defineConfig(
     ".bench",
     ".gpu",
     "dist",
+    "docs",
     "www/dist",
     "js/generated",
     "target",

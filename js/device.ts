@@ -1,4 +1,4 @@
-import type { AdapterInfo } from "./engine.js";
+import type { AdapterInfo, LostInfo } from "./engine.js";
 import { UnsupportedError } from "./errors.js";
 import * as raw from "./generated/wgrad.js";
 
@@ -9,7 +9,7 @@ export interface Opened {
   readonly fallbackReason: string | null;
   readonly adapter: AdapterInfo | null;
   readonly features: ReadonlySet<string>;
-  readonly lost: Promise<{ reason: string; message: string }>;
+  readonly lost: Promise<LostInfo>;
 }
 
 /** How to choose. */

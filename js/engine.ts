@@ -38,10 +38,21 @@ export interface RandOptions extends TensorOptions {
   high?: number;
 }
 
-/** The GPU an engine runs on. */
+/** Why a GPU device was lost, in WebGPU's words. */
+export interface LostInfo {
+  /** `"destroyed"` when it was given back, by `dispose()` too; otherwise `"unknown"`. */
+  readonly reason: string;
+  /** What the browser says about it. */
+  readonly message: string;
+}
+
+/** The GPU an engine runs on, in WebGPU's words; parts that the browser keeps to itself are empty. */
 export interface AdapterInfo {
+  /** Who made it, such as `"nvidia"`. */
   readonly vendor: string;
+  /** The family, such as `"hopper"`. */
   readonly architecture: string;
+  /** The model and the driver, where the browser tells. */
   readonly description: string;
   /** Whether it is a CPU that pretends to be a GPU. */
   readonly isFallback: boolean;
@@ -60,7 +71,13 @@ export interface MemoryInfo {
 let handleOf: (engine: Engine) => number;
 let construct: (opened: Opened) => Engine;
 
-/** A device on which tensors live and operations run. Made by `init()`. */
+/**
+ * A device on which tensors live and operations run. Made by {@link init}; tensors of different engines do not mix.
+ *
+ * Methods that make tensors throw {@link DisposedError} once the engine was disposed, {@link ArgumentError} for an unknown
+ * option, {@link ShapeError} for a shape that is none, {@link DTypeError} for a type that is none or an integer type with
+ * `requiresGrad`, and {@link LimitError} for more than 8 dimensions or more than the device and the memory hold.
+ */
 export class Engine {
   static {
     named(this, "Engine");
@@ -75,7 +92,7 @@ export class Engine {
   /** Features in force: WebGPU's names, and `"simd"` on the CPU. */
   readonly features: ReadonlySet<string>;
   /** Resolves when the GPU device is lost, which the engine's own `dispose()` brings about too; pending until then. */
-  readonly lost: Promise<{ reason: string; message: string }>;
+  readonly lost: Promise<LostInfo>;
   /** The fused kernels without the tape. */
   readonly kernels: RawKernels;
   /** Makers of optimizers. */
@@ -128,6 +145,15 @@ export class Engine {
   /**
    * A tensor from a typed array, nested arrays or a number. The data are copied. Float32 and Float64 give f32, Float16
    * f16, signed and short integers i32, Uint32 u32, truth values bool, plain numbers f32; `dtype` overrides.
+   * @param data a typed array (one dimension unless `shape` is given), arrays nested to one depth, or a scalar
+   * @throws {@link ShapeError} for ragged arrays, and when `shape` has not as many elements as the data
+   * @throws {@link ArgumentError} for data that are none of these, and for a value that an integer type does not hold
+   * @throws {@link LimitError} for arrays nested deeper than 8 levels
+   * @example
+   * ```ts
+   * engine.tensor([[1, 2, 3], [4, 5, 6]]).shape; // [2, 3]
+   * engine.tensor(new Float32Array(6), { shape: [2, 3], requiresGrad: true }).shape; // [2, 3]
+   * ```
    */
   tensor(data: TypedArray | NestedArray | number | boolean, options?: DataOptions): Tensor {
     checkOptions("tensor", options, ["shape", "dtype", "requiresGrad"]);
@@ -160,7 +186,10 @@ export class Engine {
     return this.#filled("ones", 2, shape, 1, options);
   }
 
-  /** A tensor filled with one value. */
+  /**
+   * A tensor filled with one value.
+   * @throws {@link ArgumentError} for a value that is no number, or that an integer `dtype` does not hold
+   */
   full(shape: readonly number[], value: number, options?: TensorOptions): Tensor {
     if (typeof value !== "number")
       throw new ArgumentError(`full: value is ${show(value)}; it must be a number`);
@@ -188,7 +217,12 @@ export class Engine {
     return this.#finish(handle, options?.requiresGrad, op);
   }
 
-  /** Uniform random numbers in `[low, high)`. */
+  /**
+   * Uniform random numbers in `[low, high)`: 24 bits each of Philox4x32-10 (Salmon et al. 2011), the same on every device
+   * for one seed. Without {@link Engine.manualSeed} the seed is 0: a new engine gives the same numbers every time.
+   * @throws {@link ArgumentError} unless both ends are finite in f32 and `low` is below `high`
+   * @throws {@link DTypeError} for a type other than f32 and f16
+   */
   rand(shape: readonly number[], options?: RandOptions): Tensor {
     checkOptions("rand", options, ["low", "high", "dtype", "requiresGrad"]);
     const [low, high] = [
@@ -205,7 +239,10 @@ export class Engine {
     return this.#finish(handle, options?.requiresGrad, "rand");
   }
 
-  /** Normal random numbers of mean 0 and variance 1. */
+  /**
+   * Normal random numbers of mean 0 and variance 1, by Box and Muller (1958) from the numbers of {@link Engine.rand}.
+   * @throws {@link DTypeError} for a type other than f32 and f16
+   */
   randn(shape: readonly number[], options?: TensorOptions): Tensor {
     checkOptions("randn", options, ["dtype", "requiresGrad"]);
     const sizes = Uint32Array.from(checkShape("randn", shape));
@@ -213,7 +250,11 @@ export class Engine {
     return this.#finish(handle, options?.requiresGrad, "randn");
   }
 
-  /** Sets the state of the random numbers: equal seeds give equal numbers on every device. */
+  /**
+   * Sets the state of the random numbers: equal seeds give equal numbers on every device.
+   * @param seed a whole number from 0 to 2^53 - 1
+   * @throws {@link ArgumentError} for another
+   */
   manualSeed(seed: number): void {
     if (!Number.isSafeInteger(seed) || seed < 0) {
       throw new ArgumentError(
@@ -225,8 +266,15 @@ export class Engine {
 
   /**
    * Runs `f` and disposes every tensor made inside, except what `f` returns (a tensor, or tensors in arrays and plain
-   * objects). Gradients of tensors that outlive it survive.
-   * @throws ArgumentError when `f` is asynchronous: its tensors would be freed while it still runs
+   * objects). Gradients of tensors that outlive it survive. Calls nest: what an inner one returns belongs to the outer one.
+   * @returns what `f` returns
+   * @throws {@link ArgumentError} when `f` is asynchronous: its tensors would be freed while it still runs
+   * @example
+   * ```ts
+   * const x = engine.tensor([1, 2, 3]);
+   * const y = engine.tidy(() => x.mul(x).add(1)); // the product is freed
+   * await y.array(); // [2, 5, 10]
+   * ```
    */
   tidy<T>(f: () => T): T {
     checkFunction("tidy", f);
@@ -250,8 +298,9 @@ export class Engine {
   }
 
   /**
-   * Runs `f` without recording: its results need no gradient.
-   * @throws ArgumentError when `f` is asynchronous: what runs meanwhile would not be recorded either
+   * Runs `f` without recording: its results need no gradient, and nothing is kept for a backward pass.
+   * @returns what `f` returns
+   * @throws {@link ArgumentError} when `f` is asynchronous: what runs meanwhile would not be recorded either
    */
   noGrad<T>(f: () => T): T {
     checkFunction("noGrad", f);
@@ -272,7 +321,10 @@ export class Engine {
     return { tensors: this.#registry.tensors, bytesUsed, bytesAllocated };
   }
 
-  /** Resolves once the device has done everything queued so far. */
+  /**
+   * Resolves once the device has done everything queued so far. Only measurements need it: reading waits by itself.
+   * @throws {@link KernelError} when the GPU rejected queued work
+   */
   async sync(): Promise<void> {
     await raw.sync(this.#live());
   }
@@ -291,7 +343,10 @@ export class Engine {
   }
 }
 
-/** Wraps what `init()` opened. */
+/**
+ * Wraps what `init()` opened.
+ * @internal
+ */
 export function makeEngine(opened: Opened): Engine {
   return construct(opened);
 }

@@ -19,6 +19,7 @@ export function named(constructor: object, name: string): void {
 
 /** The base of all errors that wgrad throws or rejects with. The engine stays usable after all but `DeviceLostError`. */
 export class WgradError extends Error {
+  /** The name of the class. */
   readonly code: ErrorCode;
 
   static {
@@ -153,7 +154,10 @@ export class KernelError extends WgradError {
   }
 }
 
-/** The error of this class name; what the WebAssembly side throws is made here. */
+/**
+ * The error of this class name; what the WebAssembly side throws is made here.
+ * @internal
+ */
 export function makeError(code: string, message: string): WgradError {
   const classes: Record<ErrorCode, new (message: string) => WgradError> = {
     ShapeError,

@@ -8,7 +8,7 @@ export type {
   ReduceOptions,
   SliceOptions,
 } from "./tensor.js";
-export type { AdapterInfo, DataOptions, MemoryInfo, RandOptions, TensorOptions } from "./engine.js";
+export type { AdapterInfo, DataOptions, LostInfo, MemoryInfo, RandOptions, TensorOptions } from "./engine.js";
 export type { AdamWOptions } from "./optim.js";
 export type { DType, HostArray, Nested, NestedArray, TypedArray } from "./host.js";
 export type { Init, InitOptions, WasmSource } from "./init.js";
@@ -16,6 +16,7 @@ export type { ErrorCode } from "./errors.js";
 export { Engine } from "./engine.js";
 export { Tensor } from "./tensor.js";
 export { Optimizer } from "./optim.js";
+export type { Optimizers } from "./optim.js";
 export type { RawKernels } from "./kernels.js";
 export {
   ArgumentError,
@@ -33,7 +34,7 @@ export {
 } from "./errors.js";
 
 declare global {
-  /** Declared here for TypeScript 5, whose DOM has no WebGPU; elsewhere it merges with the real one. */
+  // Declared here for TypeScript 5, whose DOM has no WebGPU; elsewhere it merges with the real one.
   // eslint-disable-next-line @typescript-eslint/no-empty-object-type
   interface GPUDevice {}
   interface SymbolConstructor {

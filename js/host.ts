@@ -27,10 +27,16 @@ export type NestedArray = readonly (number | boolean | NestedArray)[];
 /** What reading a tensor gives: f32 and f16 as `Float32Array`, bool as `Uint8Array` of 0 and 1. */
 export type HostArray = Float32Array | Int32Array | Uint32Array | Uint8Array | Uint16Array;
 
-/** The types in the order of their numbers on the WebAssembly side. */
+/**
+ * The types in the order of their numbers on the WebAssembly side.
+ * @internal
+ */
 export const DTYPES: readonly DType[] = ["f32", "f16", "i32", "u32", "bool"];
 
-/** The number of a type. */
+/**
+ * The number of a type.
+ * @internal
+ */
 export function dtypeNumber(op: string, dtype: unknown): number {
   const place = DTYPES.indexOf(dtype as DType);
   if (place < 0)
@@ -38,7 +44,10 @@ export function dtypeNumber(op: string, dtype: unknown): number {
   return place;
 }
 
-/** Elements as they cross to WebAssembly: the buffer's type follows from the tensor's. */
+/**
+ * Elements as they cross to WebAssembly: the buffer's type follows from the tensor's.
+ * @internal
+ */
 export interface HostValues {
   readonly dtype: DType;
   readonly shape: readonly number[];
@@ -52,7 +61,10 @@ function defaultType(array: ArrayBufferView): DType {
   return name === "Uint32Array" ? "u32" : "i32";
 }
 
-/** A number that an integer type holds. */
+/**
+ * A number that an integer type holds.
+ * @internal
+ */
 export function wholeNumber(value: number | bigint | boolean, dtype: DType, op = "tensor"): number {
   const [low, high] = dtype === "i32" ? [-(2 ** 31), 2 ** 31 - 1] : [0, 2 ** 32 - 1];
   const number = Number(value);
@@ -111,7 +123,10 @@ function flattened(data: NestedArray): { shape: number[]; values: (number | bool
   return { shape, values };
 }
 
-/** What a tensor is made from, in the host's terms. The caller's arrays are only read. */
+/**
+ * What a tensor is made from, in the host's terms. The caller's arrays are only read.
+ * @internal
+ */
 export function hostValues(
   data: TypedArray | NestedArray | number | boolean,
   shape: readonly number[] | undefined,
@@ -136,7 +151,10 @@ export function hostValues(
   );
 }
 
-/** The bits of f16 values held as f32; the values are f16 already, so nothing is rounded. */
+/**
+ * The bits of f16 values held as f32; the values are f16 already, so nothing is rounded.
+ * @internal
+ */
 export function halfBits(values: Float32Array): Uint16Array {
   const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
   return Uint16Array.from(bits, (b, k) => {
@@ -152,7 +170,10 @@ export function halfBits(values: Float32Array): Uint16Array {
 /** A nested array of these elements. */
 export type Nested = number | boolean | Nested[];
 
-/** Elements in row-major order as nested arrays of `shape`. */
+/**
+ * Elements in row-major order as nested arrays of `shape`.
+ * @internal
+ */
 export function nested(values: ArrayLike<number>, shape: readonly number[], truth: boolean): Nested {
   let next = 0;
   const build = (depth: number): Nested => {

@@ -14,17 +14,25 @@ export interface InitOptions {
    * `"webgpu"` takes any adapter, a software one too, or throws; `"cpu"` takes the CPU.
    */
   device?: "auto" | "webgpu" | "cpu";
-  /** Where the WebAssembly module comes from, in place of the package's own. Only the first `init` of a page loads it. */
+  /**
+   * Where the WebAssembly module comes from, in place of the package's own: a URL, a response, bytes or a compiled module.
+   * Only the first `init` of a page loads it.
+   */
   wasm?: WasmSource;
   /** A device of yours to run on; it stays yours and outlives the engine. */
   gpuDevice?: GPUDevice;
   /** Which GPU to prefer, where there are several. */
   powerPreference?: "high-performance" | "low-power";
-  /** How long WebGPU may take to answer. Default 10,000. */
+  /** How long WebGPU may take for each answer, in milliseconds. Default 10,000. */
   timeoutMs?: number;
 }
 
-/** `init`: makes an engine. It can be called many times and at the same time; all engines share one module. */
+/**
+ * Makes an engine. It can be called many times and at the same time; all engines share one module.
+ *
+ * It rejects with {@link UnsupportedError} when WebAssembly cannot be loaded, or `device: "webgpu"` or `gpuDevice` cannot
+ * be had, and with {@link ArgumentError} for an option that is none.
+ */
 export type Init = (options?: InitOptions) => Promise<Engine>;
 
 let loading: Promise<unknown> | null = null;
@@ -76,7 +84,10 @@ function isDevice(value: unknown): boolean {
 const DEVICES = ["auto", "webgpu", "cpu"] as const;
 const POWER = ["high-performance", "low-power"] as const;
 
-/** Makes `init` for an entry of the package, which says where its module comes from. */
+/**
+ * Makes `init` for an entry of the package, which says where its module comes from.
+ * @internal
+ */
 export function makeInit(own: () => WasmSource | Promise<WasmSource>): Init {
   return async (options) => {
     checkOptions("init", options, ["device", "wasm", "gpuDevice", "powerPreference", "timeoutMs"]);

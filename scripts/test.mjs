@@ -24,6 +24,9 @@ const steps = [
   { name: "build", action: () => run(process.execPath, ["scripts/build.mjs"]) },
   { name: "eslint", needsBuild: true, action: () => runModule("eslint/bin/eslint.js", ["."]) },
   { name: "tsc", needsBuild: true, action: typeCheck },
+  // docs/api: an export without a comment or a link that leads nowhere fails.
+  { name: "typedoc", needsBuild: true, action: () => runModule("typedoc/bin/typedoc", []) },
+  { name: "cargo doc", action: rustDocs },
   { name: "cargo test", action: () => run("cargo", ["test"]) },
   { name: "wasm-pack test", action: browserTests },
   { name: "node tests", needsBuild: true, action: nodeTests },
@@ -32,6 +35,14 @@ const steps = [
 async function typeCheck() {
   await runModule("typescript/bin/tsc", ["-p", "tsconfig.json"]);
   await runModule("typescript/bin/tsc", ["-p", "tsconfig.node.json"]);
+}
+
+async function rustDocs() {
+  const env = { RUSTDOCFLAGS: "-D warnings" };
+  // Private items too, which is where most links are; for wasm32 what only exists there.
+  const args = ["doc", "--no-deps", "--document-private-items"];
+  await run("cargo", args, { env });
+  await run("cargo", [...args, ...wasmTarget], { env });
 }
 
 function browserTests() {
