@@ -19,6 +19,7 @@ import {
   install,
   nodePackage,
   nodeProgram,
+  pack,
   start,
 } from "./support/projects.mjs";
 
@@ -30,11 +31,7 @@ let project;
 
 before(async () => {
   project = realpathSync(mkdtempSync(join(tmpdir(), "wgrad-node-")));
-  const pack = ["pack", "--json", "--ignore-scripts", "--pack-destination", project];
-  const { code, out, err } = await start("npm", pack, { cwd: root });
-  assert.equal(code, 0, err);
-  // An array, or from npm 12 on an object by the packages' names.
-  const [{ filename }] = Object.values(JSON.parse(out));
+  const { filename } = await pack(project);
   cpSync(join(sources, "node"), project, { recursive: true });
   copyFileSync(join(sources, "consumer", "compute.js"), join(project, "compute.js"));
   writeFileSync(join(project, "package.json"), '{ "private": true, "type": "module" }');

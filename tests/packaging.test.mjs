@@ -17,6 +17,7 @@ import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { sizeOf } from "../scripts/build/sizes.mjs";
 import { launchBrowser } from "./support/browser.mjs";
+import { install, pack, start } from "./support/projects.mjs";
 import { serve } from "./support/server.mjs";
 
 const repository = fileURLToPath(new URL("../", import.meta.url));
@@ -36,24 +37,15 @@ const expected = [2.193175736, -0.0596014599, -0.3112296656];
 /** f32 and another order of operations: values of this size are good to 1e-6. */
 const tolerance = 1e-5;
 
-let tarball;
 let packed;
+let tarball;
 let browser;
 
 before(async () => {
-  const [text] = await run(
-    "npm",
-    ["pack", "--json", "--ignore-scripts", "--pack-destination", folder],
-    repository,
-  );
-  const told = JSON.parse(text);
-  // An array, or from npm 12 on an object by the packages' names.
-  packed = Object.values(told)[0];
+  packed = await pack(folder);
   tarball = join(folder, packed.filename);
   cpSync(join(sources, "consumer"), project, { recursive: true });
-  const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--no-save"];
-  // The prefix by name: what `npm test` leaves in the environment points to this repository.
-  await run("npm", ["install", "--prefix", project, ...flags, tarball]);
+  await install(project, tarball);
   browser = await launchBrowser();
 });
 
@@ -62,21 +54,11 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
 });
 
-/** Runs a program to its end: `[standard output, standard error]`. */
-async function run(program, args, cwd = project) {
-  const windows = process.platform === "win32";
-  const child = spawn(program, args, {
-    cwd,
-    shell: windows && program === "npm",
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const texts = ["", ""];
-  [child.stdout, child.stderr].forEach((stream, k) =>
-    stream.setEncoding("utf8").on("data", (part) => (texts[k] += part)),
-  );
-  const code = await new Promise((done, fail) => child.once("error", fail).once("close", done));
-  assert.equal(code, 0, `${program} ${args.join(" ")} ends with ${code}:\n${texts.join("\n")}`);
-  return texts;
+/** Runs a program to its end, which must be good: `[standard output, standard error]`. */
+async function run(program, args) {
+  const { code, out, err } = await start(program, args, { cwd: project });
+  assert.equal(code, 0, `${program} ${args.join(" ")} ends with ${code}:\n${out}\n${err}`);
+  return [out, err];
 }
 
 const node = (...args) => run(process.execPath, args);
@@ -180,11 +162,19 @@ describe("the tarball", () => {
     );
     const exported = [...targets, own.main, own.types].map((path) => path.replace(/^\.\//, ""));
     const wanted = new Set([...exported, "package.json", "README.md", "LICENSE-APACHE", "LICENSE-MIT"]);
-    for (const module of readdirSync(join(repository, "js"))) {
-      if (module.endsWith(".ts") && module !== "virtual.d.ts")
-        wanted.add(`dist/${module.replace(/\.ts$/, ".d.ts")}`);
+    const isType = (path) => path.endsWith(".d.ts");
+    const others = (list) => list.filter((path) => !isType(path)).sort();
+    assert.deepEqual(others(files), others([...wanted]));
+    const types = files.filter(isType);
+    for (const path of [...wanted].filter(isType)) assert.ok(types.includes(path), path);
+    // Besides those of the entries there are only types that others refer to.
+    const modules = readdirSync(join(repository, "js"));
+    for (const path of types.filter((type) => !wanted.has(type))) {
+      const name = path.slice("dist/".length, -".d.ts".length);
+      assert.ok(modules.includes(`${name}.ts`), path);
+      const named = types.some((other) => other !== path && text(other).includes(`"./${name}.js"`));
+      assert.ok(named, `${path}: no other type refers to it`);
     }
-    assert.deepEqual(files.sort(), [...wanted].sort());
   });
 
   test("is installed as it was built", () => {
@@ -259,6 +249,7 @@ describe("consumers in the browser", () => {
       await served({ "/": out }, async (url) => {
         await computes(`${url}index.html`);
         await computes(`${url}slim.html`);
+        await computes(`${url}slim-vite.html`);
         await workersCompute(`${url}workers.html`);
       });
     });
@@ -279,6 +270,7 @@ describe("consumers in the browser", () => {
         });
         await computes(`${url}index.html`);
         await workersCompute(`${url}workers.html`);
+        await computes(`${url}slim-vite.html`);
         // Vite 5 to 7 move the script of the slim entry away from its module in development.
         if (vite === "vite8") await computes(`${url}slim.html`);
         assert.equal(told, "");
@@ -309,6 +301,40 @@ describe("consumers in the browser", () => {
     writePage(join(out, "main.html"), '<script defer src="main.js"></script>');
     await served({ "/": out }, (url) => computes(`${url}main.html`));
   });
+
+  test("esbuild, the slim entry with its file copied", async () => {
+    const out = join(folder, "esbuild-slim");
+    const flags = ["--bundle", "--minify", "--log-level=warning", `--outdir=${out}`];
+    // A plain script has no import.meta: it must be told where the file is.
+    const plain = [...flags, "--log-override:empty-import-meta=silent"];
+    quiet(await tool("esbuild/bin/esbuild", "slim-given.js", ...plain));
+    quiet(await tool("esbuild/bin/esbuild", "slim.js", "--format=esm", ...flags));
+    await slimComputes(out, '<script defer src="slim-given.js"></script>');
+  });
+
+  test("Rollup", async () => {
+    const out = join(folder, "rollup");
+    quiet(await node("rollup.js", out));
+    writePage(join(out, "main.html"), '<script type="module" src="main.js"></script>');
+    await served({ "/": out }, (url) => computes(`${url}main.html`));
+    await slimComputes(out, '<script type="module" src="slim-given.js"></script>');
+  });
+
+  /** Both ways with a copy of the module: beside the script, and anywhere that `init` is told of. */
+  async function slimComputes(out, given) {
+    const wasm = join(installed, "dist", "wgrad_bg.wasm");
+    mkdirSync(join(out, "assets"));
+    writePage(join(out, "slim.html"), '<script type="module" src="slim.js"></script>');
+    writePage(join(out, "slim-given.html"), given);
+    await served({ "/": out }, async (url) => {
+      const { answer } = await open(`${url}slim.html`);
+      assert.equal(answer.error?.code, "UnsupportedError", "nothing has copied the file yet");
+      cpSync(wasm, join(out, "assets", "wgrad_bg.wasm"));
+      await computes(`${url}slim-given.html`);
+      cpSync(wasm, join(out, "wgrad_bg.wasm"));
+      await computes(`${url}slim.html`);
+    });
+  }
 
   test("no bundler: an import map, a relative path, workers, the slim entry", async () => {
     await served({ "/": join(sources, "plain"), "/consumer/": project }, async (url) => {

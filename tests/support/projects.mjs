@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { findChromium } from "../../scripts/lib/browser.mjs";
+import { root } from "../../scripts/lib/process.mjs";
 
 /** Chromium's WebGPU for Node. Its 130 MB are why it is installed by the tests that need it, and by them only. */
 export const dawnPackage = "webgpu@0.6.2";
@@ -24,6 +25,15 @@ export async function start(program, args, { cwd, env = {} } = {}) {
   child.stderr.setEncoding("utf8").on("data", (part) => (err += part));
   const code = await new Promise((done, fail) => child.once("error", fail).once("close", done));
   return { code, out, err };
+}
+
+/** Packs the package as it would be published into a folder; gives what npm says of it. */
+export async function pack(folder) {
+  const args = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder];
+  const { code, out, err } = await start("npm", args, { cwd: root });
+  if (code !== 0) throw new Error(`npm pack ends with ${code}:\n${err}`);
+  // An array, or from npm 12 on an object by the packages' names.
+  return Object.values(JSON.parse(out))[0];
 }
 
 /** Installs packages into a project's node_modules, beside what is there. */

@@ -6,7 +6,7 @@ const { build, createServer } = await import(name);
 const root = fileURLToPath(new URL(".", import.meta.url));
 const common = { root, configFile: false, cacheDir: folder, logLevel: "warn" };
 if (command === "build") {
-  const input = ["index.html", "slim.html", "workers.html"];
+  const input = ["index.html", "slim.html", "slim-vite.html", "workers.html"];
   const options = {
     outDir: folder,
     emptyOutDir: true,
