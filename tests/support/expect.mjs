@@ -93,6 +93,9 @@ export async function works(engine, what = "the engine") {
   for (const tensor of [a, b, dy, y, ...gradients]) tensor.dispose();
 }
 
+/** The bits of f32 values, as numbers. */
+export const bits = (values) => Array.from(new Uint32Array(values.buffer, values.byteOffset, values.length));
+
 /** Settles as `promise` does, or rejects after `ms`. */
 export async function within(promise, ms, what) {
   let timer;
