@@ -12,7 +12,10 @@ export type ErrorCode =
   | "GradError"
   | "KernelError";
 
-/** Gives a class its name back, which minifying takes: consoles and error messages show it. */
+/**
+ * Gives a class its name back, which minifying takes: consoles and error messages show it.
+ * @internal
+ */
 export function named(constructor: object, name: string): void {
   Object.defineProperty(constructor, "name", { value: name });
 }
