@@ -115,10 +115,7 @@ export class Engine {
     this.lost = opened.lost;
     this.kernels = new RawKernels(this, (handle) => makeTensor(this, this.#registry, handle));
     this.optim = new Optimizers(this);
-    const { handle } = opened;
-    catchForgotten(this, () => {
-      raw.disposeEngine(handle);
-    });
+    catchForgotten(this, disposing(opened.handle));
   }
 
   #live(): number {
@@ -381,4 +378,11 @@ function tensorsIn(value: unknown, found = new Set<Tensor>(), seen = new Set<obj
     for (const part of Object.values(value)) tensorsIn(part, found, seen);
   }
   return found;
+}
+
+/** What disposes an engine. Made here: a closure of the constructor would hold the engine, and nothing would ever collect it. */
+function disposing(handle: number): () => void {
+  return () => {
+    raw.disposeEngine(handle);
+  };
 }

@@ -101,14 +101,27 @@ fn weighted(upstream: vec4<f32>, at: u32) -> vec4<f32> {
 #endif
 }
 
+// A row's vectors as a lane reads them. Places past the end read the last one, and count as zero: loads behind a condition would
+// wait for each other.
+var<private> next_u: array<vec4<scalar>, HELD>;
+var<private> next_x: array<vec4<scalar>, HELD>;
+
+fn read_row(row: u32, quads: u32, lane: u32) {
+  for (var k = 0u; k < HELD; k++) {
+    let at = row * quads + min(lane + k * lanes(), quads - 1u);
+    next_u[k] = dy[at];
+    next_x[k] = x[at];
+  }
+}
+
 fn row_kernel(group: u32, lane: u32) {
   let quads = params.cols / 4u;
   let first = group * params.group_rows;
   let last = min(first + params.group_rows, params.all_rows);
   var sum_w: array<vec4<f32>, HELD>;
   var sum_b: array<vec4<f32>, HELD>;
+  read_row(first, quads, lane);
   for (var row = first; row < last; row++) {
-    let start = row * quads;
     let center = mean[row];
     let r = rstd[row];
     var u: array<vec4<f32>, HELD>;
@@ -116,15 +129,13 @@ fn row_kernel(group: u32, lane: u32) {
     var total = vec3<f32>(0.0);
     for (var k = 0u; k < HELD; k++) {
       let at = lane + k * lanes();
-      u[k] = vec4<f32>(0.0);
-      d[k] = vec4<f32>(0.0);
-      if at < quads {
-        u[k] = vec4<f32>(dy[start + at]);
-        d[k] = vec4<f32>(x[start + at]) - center;
-        let g = weighted(u[k], at) * params.inverse_cols;
-        total += vec3<f32>(dot(g, vec4<f32>(1.0)), dot(g, d[k] * r), dot(d[k], vec4<f32>(params.inverse_cols)));
-      }
+      u[k] = select(vec4<f32>(0.0), vec4<f32>(next_u[k]), at < quads);
+      d[k] = select(vec4<f32>(0.0), vec4<f32>(next_x[k]) - center, at < quads);
+      let g = weighted(u[k], min(at, quads - 1u)) * params.inverse_cols;
+      total += vec3<f32>(dot(g, vec4<f32>(1.0)), dot(g, d[k] * r), dot(d[k], vec4<f32>(params.inverse_cols)));
     }
+    // The next row is on its way while this one's sums are taken.
+    if row + 1u < last { read_row(row + 1u, quads, lane); }
     total = row_sum3(total, lane);
     let c2 = total.y - total.x * (total.z * r);
     for (var k = 0u; k < HELD; k++) {
@@ -132,7 +143,7 @@ fn row_kernel(group: u32, lane: u32) {
       if at < quads {
         let centered = (d[k] - total.z) * r;
 #if dx
-        dx[start + at] = to_scalar4(r * (weighted(u[k], at) - total.x - centered * c2));
+        dx[row * quads + at] = to_scalar4(r * (weighted(u[k], at) - total.x - centered * c2));
 #endif
         sum_w[k] += u[k] * centered;
         sum_b[k] += u[k];

@@ -2,7 +2,7 @@
 import { cpSync, rmSync, utimesSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { isFresh } from "../lib/files.mjs";
-import { cargoBin, root, run, runModule } from "../lib/process.mjs";
+import { cargoBin, output, root, run, runModule } from "../lib/process.mjs";
 import { findWasmBindgen } from "../setup.mjs";
 
 const target = "wasm32-unknown-unknown";
@@ -29,7 +29,15 @@ const wasmFeatures = [
 ].map((feature) => `--enable-${feature}`);
 
 // Size first: the loops that decide speed are vector code that stays as it is. A second round finds what the first laid open.
-const smaller = ["-Oz", "--flatten", "--rereloop", "-Oz", "-Oz", "--strip-producers", "--strip-target-features"];
+const smaller = [
+  "-Oz",
+  "--flatten",
+  "--rereloop",
+  "-Oz",
+  "-Oz",
+  "--strip-producers",
+  "--strip-target-features",
+];
 
 /** Builds js/generated unless it is newer than every source, or WGRAD_FORCE=1 is set. Says whether it did. */
 export async function buildWasm() {
@@ -38,7 +46,10 @@ export async function buildWasm() {
   const started = new Date();
   // Messages of panics name source files: without this they would publish the builder's home folder. cargo adds it to
   // the flags in .cargo/config.toml, where RUSTFLAGS would replace them.
-  const flags = JSON.stringify([`--remap-path-prefix=${dirname(cargoBin)}=cargo`]);
+  // Where std's own sources are installed, they stand in the sysroot.
+  const sysroot = output("rustc", "--print", "sysroot")?.trim();
+  const folders = [[dirname(cargoBin), "cargo"], ...(sysroot ? [[sysroot, "rust"]] : [])];
+  const flags = JSON.stringify(folders.map(([from, to]) => `--remap-path-prefix=${from}=${to}`));
   const config = ["--config", `target.${target}.rustflags=${flags}`];
   await run("cargo", ["build", "--release", "--target", target, "--lib", ...config]);
 

@@ -91,9 +91,7 @@ export function write(device, buffer, bytes) {
  */
 export function createPipeline(device, label, code, storage, parameters) {
   const bind = (binding, buffer) => ({ binding, visibility: COMPUTE, buffer });
-  const entries = Array.from(storage, (b) =>
-    bind(b >> 1, { type: b & 1 ? "read-only-storage" : "storage" }),
-  );
+  const entries = Array.from(storage, (b) => bind(b >> 1, { type: b & 1 ? "read-only-storage" : "storage" }));
   entries.push(bind(parameters, { type: "uniform", hasDynamicOffset: true }));
   const layout = device.createBindGroupLayout({ label, entries });
   const compute = device.createComputePipeline({
