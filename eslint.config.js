@@ -11,6 +11,7 @@ export default defineConfig(
     "dist",
     "www/dist",
     "js/generated",
+    "www/lab/generated",
     "target",
     "pkg",
     "tests/data",

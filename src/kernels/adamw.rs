@@ -1,7 +1,7 @@
 //! One step of AdamW in place (Loshchilov and Hutter 2019, arXiv:1711.05101), with PyTorch's order of operations.
 
 use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, of_magnitudes, spread};
 use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
 
@@ -71,9 +71,18 @@ pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     out
 }
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) static SIZING: Sizing = Sizing {
+    sizes: &[("count", 1 << 20)],
+    // The square of a gradient.
+    largest: 1e18,
+    grids: &[],
+    make: sized,
+};
+
+fn sized(request: &Request<'_>) -> Made<Case> {
+    let [count] = request.sizes()?;
     let params = Params {
-        count: 515,
+        count: count as u32,
         rate: 0.01,
         beta1: 0.9,
         beta2: 0.99,
@@ -82,18 +91,42 @@ pub(crate) fn cases() -> Vec<Case> {
         inverse_correction1: 2.0,
         inverse_root_correction2: 3.0,
     };
-    vec![Case {
-        label: "515".into(),
-        flags: KERNEL.set(&[]),
+    // A mean of squares is never negative.
+    let second = request.values("second", count)?.iter().map(|v| v.abs()).collect();
+    Ok(Case {
+        label: format!("{count}"),
+        flags: request.flags,
         params: bytemuck::bytes_of(&params).to_vec(),
         buffers: vec![
-            CaseBuffer::Floats(spread(515, 1, -2.0, 2.0)),
-            CaseBuffer::Floats(spread(515, 2, -0.1, 0.1)),
-            CaseBuffer::Floats(spread(515, 3, 0.001, 0.1)),
-            CaseBuffer::Floats(spread(515, 4, -1.0, 1.0)),
+            request.input("parameter", count)?,
+            request.input("first", count)?,
+            CaseBuffer::Floats(second),
+            request.input("gradient", count)?,
         ],
-        // The differences that make the moments cancel at worst to a hundredth.
-        relative: 2e-6,
-        absolute: 1e-6,
-    }]
+        relative: 0.0,
+        absolute: 2e-6,
+        terms: Some(|args| of_magnitudes(args, terms)),
+    })
+}
+
+/// The reference, with the step added instead of taken away.
+fn terms(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+    let mut out = reference(args);
+    let keep = f64::from(args.params::<Params>().keep);
+    for (w, before) in out[0].iter_mut().zip(args.input("parameter")) {
+        *w = 2.0 * before * keep - *w;
+    }
+    out
+}
+
+pub(crate) fn cases() -> Vec<Case> {
+    let fill: Fill<'_> = &|binding, n| {
+        Ok(match binding {
+            "parameter" => spread(n, 1, -2.0, 2.0),
+            "first" => spread(n, 2, -0.1, 0.1),
+            "second" => spread(n, 3, 0.001, 0.1),
+            _ => spread(n, 4, -1.0, 1.0),
+        })
+    };
+    vec![sized(&Request { flags: KERNEL.set(&[]), sizes: &[515], fill }).expect("sizes of a case fit")]
 }

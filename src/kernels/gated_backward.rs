@@ -2,9 +2,9 @@
 
 use std::cell::RefMut;
 
-use super::gated::{ACTIVATIONS, activation64, gate_values, layouts, span};
-use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
-use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
+use super::gated::{ACTIVATIONS, activation64, formed, gate_values, layouts, span};
+use crate::kernel::check::{Case, CaseBuffer, Made, RefArgs, Request, Sizing, spread};
+use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Flags, Kernel, UNTUNED};
 use crate::error::Result;
 use crate::math::activation::{Activation, GeluErf, GeluTanh, Relu, Sigmoid, Silu};
 use crate::pairing::{FORMS, PairParams, for_each_run, gather, invocations, plan, plan_packed, positions, scatter};
@@ -86,14 +86,80 @@ pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
         da.push(args.input("dy")[i] * args.input("b")[b] * derivative);
         db.push(args.input("dy")[i] * value);
     }
+    outputs(args, da, db)
+}
+
+/// Both gradients in their places.
+fn outputs(args: &RefArgs<'_>, da: Vec<f64>, db: Vec<f64>) -> Vec<Vec<f64>> {
     if args.has("packed") || args.has("packed_swapped") {
-        let cols = p.cols as usize;
+        let cols = args.params::<PairParams>().cols as usize;
         let (low, high) = if args.has("packed") { (&da, &db) } else { (&db, &da) };
         let rows = low.chunks(cols).zip(high.chunks(cols));
         let dx = rows.flat_map(|(a, b)| a.iter().chain(b).copied()).collect();
         return vec![vec![], vec![], vec![], vec![], vec![], dx];
     }
     vec![vec![], vec![], vec![], da, db, vec![]]
+}
+
+pub(crate) static SIZING: Sizing = Sizing {
+    sizes: &[("rows", 1024), ("cols", 1024)],
+    // The product of dy and b.
+    largest: 1e18,
+    grids: &[("da", 1), ("db", 1)],
+    make: sized,
+};
+
+fn sized(request: &Request<'_>) -> Made<Case> {
+    let packed = ["packed", "packed_swapped"].map(|flag| KERNEL.has(request.flags, flag));
+    let (size, params) = if packed.contains(&true) {
+        let [rows, half] = request.sizes()?;
+        let (form, params) = plan_packed(rows, half, packed[1]);
+        if KERNEL.has(request.flags, "strided") || (KERNEL.has(request.flags, "vec4") && form != "vec4") {
+            let words = "a packed gradient is written by rows: choose flat, or vec4 with cols a multiple of 4";
+            return Err(words.into());
+        }
+        ([request.elements(&[2, rows, half])?; 2], params)
+    } else {
+        let (a, b, params) = formed(&KERNEL, request)?;
+        ([span(&a), span(&b)], params)
+    };
+    let count = params.count as usize;
+    let [da, db, dx] = written(request.flags, count);
+    Ok(Case {
+        label: format!("{count}"),
+        flags: request.flags,
+        params: bytemuck::bytes_of(&params).to_vec(),
+        buffers: vec![
+            request.input("dy", count)?,
+            request.input("a", size[0])?,
+            request.input("b", size[1])?,
+            da,
+            db,
+            dx,
+        ],
+        relative: 1e-5,
+        absolute: 1e-6,
+        terms: Some(|args| {
+            let (p, strided) = (args.params::<PairParams>(), args.has("strided"));
+            let dy = args.input("dy");
+            let b = |i| args.input("b")[positions(&p, strided, i).1];
+            let da = (0..p.count as usize).map(|i| (dy[i] * b(i)).abs()).collect();
+            outputs(args, da, dy[..p.count as usize].iter().map(|v| v.abs()).collect())
+        }),
+    })
+}
+
+/// The outputs that these flags ask for: da, db and the packed dx.
+fn written(flags: Flags, count: usize) -> [CaseBuffer; 3] {
+    let output = |wanted: [&str; 2], n| {
+        let there = wanted.iter().any(|flag| KERNEL.has(flags, flag));
+        if there { CaseBuffer::Output(n) } else { CaseBuffer::Absent }
+    };
+    [
+        output(["da", "both"], count),
+        output(["db", "both"], count),
+        output(["packed", "packed_swapped"], 2 * count),
+    ]
 }
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -106,23 +172,23 @@ pub(crate) fn cases() -> Vec<Case> {
                 let (form, params) =
                     if packed { plan_packed(rows, half, *want == "packed_swapped") } else { plan(&a, &b) };
                 let count = params.count as usize;
-                let output = |flags: &[&str], n| {
-                    if flags.contains(want) { CaseBuffer::Output(n) } else { CaseBuffer::Absent }
-                };
+                let flags = KERNEL.set(&[act, form, want]);
+                let [da, db, dx] = written(flags, count);
                 all.push(Case {
                     label: format!("{act} {name} {want}"),
-                    flags: KERNEL.set(&[act, form, want]),
+                    flags,
                     params: bytemuck::bytes_of(&params).to_vec(),
                     buffers: vec![
                         CaseBuffer::Floats(spread(count, 3, -1.0, 1.0)),
                         CaseBuffer::Floats(gate_values(if packed { 2 * count } else { span(&a) })),
                         CaseBuffer::Floats(spread(if packed { 2 * count } else { span(&b) }, 2, -2.0, 2.0)),
-                        output(&["da", "both"], count),
-                        output(&["db", "both"], count),
-                        output(&["packed", "packed_swapped"], 2 * count),
+                        da,
+                        db,
+                        dx,
                     ],
                     relative: 1e-5,
                     absolute: 1e-6,
+                    terms: None,
                 });
             }
         }
