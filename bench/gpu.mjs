@@ -2,22 +2,11 @@
 //   node bench/gpu.mjs [--webgpu=PATH_TO_ITS_INDEX_JS] [--only=REGEX]
 // Needs dist/ (npm run build). Prints the adapter, the device's features and the cases that fail.
 import { readFileSync, readdirSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { join } from "node:path";
 import { report, runCases } from "../tests/cases/run.mjs";
+import { defineGpu, options, root } from "./dawn.mjs";
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "..");
-const options = Object.fromEntries(process.argv.slice(2).map((a) => a.replace(/^--/, "").split(/=(.*)/s)));
-const where = resolve(options.webgpu ?? join(root, ".gpu/webgpu/index.js"));
-
-const { create, globals } = await import(pathToFileURL(where).href);
-Object.assign(globalThis, globals);
-const toggles = [
-  "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia",
-  "disable-dawn-features=timestamp_quantization",
-];
-Object.defineProperty(globalThis, "navigator", { value: { gpu: create(toggles) }, configurable: true });
-
+await defineGpu();
 const { init } = await import("../dist/index.js");
 const engine = await init({ device: "webgpu" });
 console.log(engine.adapter, [...engine.features].join(" "));

@@ -182,7 +182,9 @@ pub struct Case {
     pub relative: f64,
     /// See `relative`.
     pub absolute: f64,
-    /// How large the terms are that an output is a sum of, laid out as the reference's results; 1 where it is not said.
+    /// How large the terms are that an output is a sum of, laid out as the reference's results; 1 where it is not said
+    /// or infinite. NaN where the order of terms decides between NaN and infinity: then all that is asked of a result
+    /// that is not finite is not to be finite.
     pub terms: Option<Reference>,
 }
 
@@ -207,7 +209,10 @@ impl Case {
 /// The same call with the magnitudes of its inputs: for kernels that only add up products, the size of their terms.
 pub(crate) fn of_magnitudes(args: &RefArgs<'_>, reference: Reference) -> Vec<Vec<f64>> {
     let inputs: Vec<Vec<f64>> = args.inputs.iter().map(|v| v.iter().map(|x| x.abs()).collect()).collect();
-    reference(&RefArgs { inputs: &inputs, ..*args })
+    let mut terms = reference(&RefArgs { inputs: &inputs, ..*args });
+    // A NaN comes from the inputs alone, so the result must be one.
+    terms.iter_mut().flatten().filter(|term| term.is_nan()).for_each(|term| *term = 1.0);
+    terms
 }
 
 /// Deterministic test values: a hash of the index, spread over `low..high`.

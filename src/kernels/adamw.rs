@@ -60,7 +60,8 @@ pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     for i in 0..p.count as usize {
         let g = args.input("gradient")[i];
         let (beta1, beta2) = (f64::from(p.beta1), f64::from(p.beta2));
-        let m = beta1 * args.input("first")[i] + (1.0 - beta1) * g;
+        // PyTorch's lerp: an infinite moment becomes NaN.
+        let m = args.input("first")[i] + (1.0 - beta1) * (g - args.input("first")[i]);
         let v = beta2 * args.input("second")[i] + (1.0 - beta2) * g * g;
         let root = v.sqrt() * f64::from(p.inverse_root_correction2) + f64::from(p.eps);
         let step = f64::from(p.rate) * m * f64::from(p.inverse_correction1) / root;
@@ -78,6 +79,9 @@ pub(crate) static SIZING: Sizing = Sizing {
     grids: &[],
     make: sized,
 };
+
+/// The error that a sum's terms leave, in parts of them.
+const ABSOLUTE: f64 = 2e-6;
 
 fn sized(request: &Request<'_>) -> Made<Case> {
     let [count] = request.sizes()?;
@@ -104,7 +108,7 @@ fn sized(request: &Request<'_>) -> Made<Case> {
             request.input("gradient", count)?,
         ],
         relative: 0.0,
-        absolute: 2e-6,
+        absolute: ABSOLUTE,
         terms: Some(|args| of_magnitudes(args, terms)),
     })
 }
@@ -112,9 +116,11 @@ fn sized(request: &Request<'_>) -> Made<Case> {
 /// The reference, with the step added instead of taken away.
 fn terms(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let mut out = reference(args);
-    let keep = f64::from(args.params::<Params>().keep);
+    let p = args.params::<Params>();
+    // A moment below the smallest normal number is rounded coarsely or flushed, before the smallest root divides it.
+    let lost = f64::from(f32::MIN_POSITIVE) * f64::from(p.rate * p.inverse_correction1 / p.eps) / ABSOLUTE;
     for (w, before) in out[0].iter_mut().zip(args.input("parameter")) {
-        *w = 2.0 * before * keep - *w;
+        *w = 2.0 * before * f64::from(p.keep) - *w + lost;
     }
     out
 }

@@ -65,12 +65,12 @@ pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let mut dx = Vec::new();
     for (row, x) in args.input("x").chunks_exact(n).enumerate().take(p.rows as usize) {
         let label = args.input("labels")[row] as i64;
-        let log = args.input("row_max")[row] + args.input("log_sum")[row];
+        let (top, log) = (args.input("row_max")[row], args.input("log_sum")[row]);
         let s = f64::from(p.smoothing);
         for (k, v) in x.iter().enumerate() {
             let q = if label == k as i64 { 1.0 - s } else { 0.0 } + s / n as f64;
             let ignored = label == i64::from(p.ignore_index);
-            dx.push(if ignored { 0.0 } else { args.input("dy")[row] * ((v - log).exp() - q) });
+            dx.push(if ignored { 0.0 } else { args.input("dy")[row] * ((v - top - log).exp() - q) });
         }
     }
     vec![vec![], vec![], vec![], vec![], vec![], dx]

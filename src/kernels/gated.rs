@@ -167,7 +167,7 @@ fn sized(request: &Request<'_>) -> Made<Case> {
         terms: Some(|args| {
             let (p, strided) = (args.params::<PairParams>(), args.has("strided"));
             let b = |i| args.input("b")[positions(&p, strided, i).1];
-            vec![vec![], vec![], (0..p.count as usize).map(|i| 1.0 + b(i).abs()).collect()]
+            vec![vec![], vec![], (0..p.count as usize).map(|i| (1.0 + b(i).abs()).max(1.0)).collect()]
         }),
     })
 }

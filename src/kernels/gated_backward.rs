@@ -144,7 +144,7 @@ fn sized(request: &Request<'_>) -> Made<Case> {
             let dy = args.input("dy");
             let b = |i| args.input("b")[positions(&p, strided, i).1];
             let da = (0..p.count as usize).map(|i| (dy[i] * b(i)).abs()).collect();
-            outputs(args, da, dy[..p.count as usize].iter().map(|v| v.abs()).collect())
+            outputs(args, da, dy.iter().map(|v| v.abs()).collect())
         }),
     })
 }

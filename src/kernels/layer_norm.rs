@@ -146,7 +146,8 @@ pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
             let bias = if args.has("bias") { args.input("bias")[k] } else { 0.0 };
             y.push((x - mean) * rstd * weight + bias);
         }
-        means.push(mean);
+        // Nothing deviates from an infinite mean by a number: both statistics are NaN.
+        means.push(if rstd.is_nan() { f64::NAN } else { mean });
         rstds.push(rstd);
     }
     vec![vec![], vec![], vec![], y, means, rstds]

@@ -193,7 +193,9 @@ fn terms(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
         let normal: Vec<f64> = x.iter().map(|x| 1.0 + ((x - mean) * rstd).abs()).collect();
         let c1 = g.iter().sum::<f64>() / n as f64;
         let c2 = g.iter().zip(&normal).map(|(g, x)| g * x).sum::<f64>() / n as f64;
-        dx.extend(g.iter().zip(&normal).map(|(g, x)| rstd * (g + c1 + x * c2)));
+        // Where infinities meet, the order of terms decides between NaN and infinity.
+        let known = |v: f64| if v.is_finite() { v } else { f64::NAN };
+        dx.extend(g.iter().zip(&normal).map(|(g, x)| known(rstd * (g + c1 + x * c2))));
         for k in 0..n {
             dw[row / p.group_rows as usize * n + k] += dy[k].abs() * normal[k];
             db[row / p.group_rows as usize * n + k] += dy[k].abs();
