@@ -31,7 +31,12 @@ const wasmFeatures = [
 
 /** Builds js/generated unless it is newer than every source, or WGRAD_FORCE=1 is set. Says whether it did. */
 export function buildWasm() {
-  return buildModule({ crate: "wgrad", name: "wgrad", folder: join("js", "generated"), sources: crateSources });
+  return buildModule({
+    crate: "wgrad",
+    name: "wgrad",
+    folder: join("js", "generated"),
+    sources: crateSources,
+  });
 }
 
 /**
@@ -41,7 +46,7 @@ export function buildWasm() {
  */
 export async function buildModule({ crate, name, folder, sources }) {
   const products = [`${name}.js`, `${name}.d.ts`, `${name}_bg.wasm.d.ts`, `${name}_bg.wasm`];
-    const generated = products.map((product) => join(folder, product));
+  const generated = products.map((product) => join(folder, product));
   if (process.env.WGRAD_FORCE !== "1" && isFresh(generated, sources)) return false;
   const started = new Date();
   // Messages of panics name source files: without this they would publish the builder's home folder. cargo adds it to
