@@ -26,3 +26,7 @@ export function time(milliseconds: number): string {
 
 export const rate = (gigabytes: number): string =>
   `${gigabytes >= 100 ? Math.round(gigabytes) : Number(gigabytes.toPrecision(2))} GB/s`;
+
+/** A part of something, or how many times it is that. */
+export const share = (part: number): string =>
+  part < 10 ? `${figure(part * 100, 2)} %` : `${figure(part, 2)} times`;

@@ -39,6 +39,7 @@ function run({ request }: Form): void {
   button.textContent = "Stop";
   choices.ariaBusy = "true";
   alert.replaceChildren();
+  say("Starting …");
   results.clear();
   runner.run(request);
 }

@@ -1,6 +1,6 @@
 // What came of a run: a card a device, and the first results beside each other.
 import { element, make } from "../dom";
-import { count, figure, rate, time } from "./format";
+import { count, figure, rate, share, time } from "./format";
 import type { DeviceName, Failure, Figure, Outcome, Output, Worst } from "./messages";
 
 const results = element("results", HTMLElement);
@@ -78,7 +78,7 @@ function speed({ milliseconds, rate: reached, copyRate, bytes }: Outcome): HTMLE
     entry("Needed once", `${count(Math.round(bytes / 1000))} kB`, bytes),
     entry("Rate", rate(reached), reached),
     entry("Copying here", rate(copyRate), copyRate),
-    entry("Of copying", `${((reached / copyRate) * 100).toPrecision(2)} %`, reached / copyRate),
+    entry("Of copying", share(reached / copyRate), reached / copyRate),
   );
 }
 
