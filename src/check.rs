@@ -105,7 +105,8 @@ impl Trial<'_> {
     /// What float64 makes of the inputs as the tensors hold them.
     #[must_use]
     pub fn expected(&self) -> Expected {
-        let round = |x: f32, dtype| if dtype == DType::F16 { half::f16::from_f32(x).to_f64() } else { f64::from(x) };
+        let round =
+            |x: f32, dtype| if dtype == DType::F16 { half::f16::from_f32(x).to_f64() } else { f64::from(x) };
         let buffers = self.check.kernel.bindings.iter().zip(&self.case.buffers);
         let mut inputs: Vec<Vec<f64>> = buffers
             .map(|(binding, buffer)| match buffer {
@@ -162,7 +163,8 @@ impl Trial<'_> {
                 let either = flushed.map_or(f64::INFINITY, |f| ratio(index, f[index]));
                 let ratio = ratio(index, want[index]).min(either);
                 if worst.as_ref().is_none_or(|w| ratio > w.ratio) {
-                    worst = Some(Worst { binding: binding.name, index, got: value, want: want[index], ratio });
+                    worst =
+                        Some(Worst { binding: binding.name, index, got: value, want: want[index], ratio });
                 }
             }
             all.extend(worst);

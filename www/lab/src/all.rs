@@ -56,7 +56,8 @@ fn drawn(check: &Check, dtype: DType) -> Vec<Case> {
             tuned if check.tuned(tuned) => vec![&tuned[..1]],
             many => many.chunks(1).collect(),
         };
-        choices = choices.iter().flat_map(|c| options.iter().map(move |o| [c.as_slice(), o].concat())).collect();
+        choices =
+            choices.iter().flat_map(|c| options.iter().map(move |o| [c.as_slice(), o].concat())).collect();
     }
     let mut all = Vec::new();
     for flags in &choices {
