@@ -20,8 +20,8 @@ use crate::{refuse, throw, timing};
 const MOST_CHECKED: usize = 1 << 23;
 /// The most steps (the product of all sizes) that the reference takes.
 const MOST_STEPS: f64 = (1u64 << 30) as f64;
-/// The least that is copied to measure a device's rate, in bytes read and written.
-const LEAST_COPIED: usize = 8 << 20;
+/// How much is copied to measure a device's rate, in bytes read and written: as much as the call needs, inside this.
+const COPIED: std::ops::RangeInclusive<usize> = 8 << 20..=256 << 20;
 /// How many of an output's first values are told.
 const FIRST: usize = 8;
 
@@ -137,7 +137,7 @@ impl Trial {
         let chosen = engine.variant(kernel, self.case.flags, self.dtype, &self.case.params);
         let halves = self.dtype == DType::F16 && chosen.is_some_and(|v| v.scalar == Scalar::F16);
         let bytes = self.case.bytes(kernel, if halves { 2 } else { 4 });
-        let copied = copy_of(bytes.max(LEAST_COPIED));
+        let copied = copy_of(bytes.clamp(*COPIED.start(), *COPIED.end()));
         let copy = copied.trial().call(engine)?;
         let (milliseconds, copy_milliseconds) = timing::pair(engine, &call, &copy).await?;
         let rate = |bytes: usize, milliseconds: f64| bytes as f64 / 1e6 / milliseconds;
@@ -172,7 +172,7 @@ impl Trial {
 /// The copy kernel over as many bytes, read and written.
 fn copy_of(bytes: usize) -> Trial {
     let check = find("copy").expect("the copy kernel is registered");
-    let sizes = vec![1, (bytes / 8).min(MOST / 2), 1];
+    let sizes = vec![1, bytes / 8, 1];
     let flags = check.select(&[]).expect("the copy kernel has no flags");
     let case = check.sized(flags, &sizes, &|_, n| Ok(vec![1.0; n])).expect("sizes below the limit fit");
     Trial { check, case, dtype: DType::F32, sizes, expected: None }

@@ -26,6 +26,7 @@ function flagControl({ flags: names }: Group): HTMLLabelElement {
 function nameOf(names: string[]): string {
   if (names.includes("silu")) return "activation";
   if (names.includes("vec4")) return "layout form";
+  if (names.includes("da")) return "gradients";
   return names.length > 3 ? "which" : names.join(" or ");
 }
 

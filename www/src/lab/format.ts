@@ -18,6 +18,9 @@ const minus = (text: string): string => text.replaceAll("-", "−");
 
 export const count = (value: number): string => value.toLocaleString("en");
 
+export const size = (bytes: number): string =>
+  bytes < 10_000 ? `${count(bytes)} B` : `${count(Math.round(bytes / 1000))} kB`;
+
 export function time(milliseconds: number): string {
   if (milliseconds >= 1000) return `${(milliseconds / 1000).toPrecision(3)} s`;
   if (milliseconds >= 1) return `${milliseconds.toPrecision(3)} ms`;

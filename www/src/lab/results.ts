@@ -1,6 +1,6 @@
 // What came of a run: a card a device, and the first results beside each other.
 import { element, make } from "../dom";
-import { count, figure, rate, share, time } from "./format";
+import { count, figure, rate, share, size, time } from "./format";
 import type { DeviceName, Failure, Figure, Outcome, Output, Worst } from "./messages";
 
 const results = element("results", HTMLElement);
@@ -75,7 +75,7 @@ function speed({ milliseconds, rate: reached, copyRate, bytes }: Outcome): HTMLE
     "dl",
     { className: "figures" },
     entry("A call", time(milliseconds), milliseconds),
-    entry("Needed once", `${count(Math.round(bytes / 1000))} kB`, bytes),
+    entry("Needed once", size(bytes), bytes),
     entry("Rate", rate(reached), reached),
     entry("Copying here", rate(copyRate), copyRate),
     entry("Of copying", share(reached / copyRate), reached / copyRate),
@@ -97,8 +97,10 @@ function errorRow({ binding, worst }: Output): HTMLElement {
 function detail({ index, row, col, got, want, absolute, relative, ratio }: Worst): string[] {
   if (ratio === 0) return ["every value is the one that float64 rounds to"];
   const where = row === null ? "" : ` (row ${count(row)}, column ${count(col ?? 0)})`;
-  const sizes = `absolute ${figure(absolute, 2)}, relative ${figure(relative, 2)}`;
-  return [`at ${count(index)}${where}: got ${figure(got, 9)}, float64 says ${figure(want, 9)}; ${sizes}`];
+  // Of NaN and infinity there is no distance.
+  const finite = typeof absolute === "number";
+  const sizes = finite ? `; absolute ${figure(absolute, 2)}, relative ${figure(relative, 2)}` : "";
+  return [`at ${count(index)}${where}: got ${figure(got, 9)}, float64 says ${figure(want, 9)}${sizes}`];
 }
 
 function firstTable({ binding, count: all }: Output, columns: [string, Figure[]][]): HTMLElement {
