@@ -12,6 +12,7 @@ export default defineConfig(
     "docs",
     "www/dist",
     "js/generated",
+    "www/lab/generated",
     "target",
     "pkg",
     "tests/data",

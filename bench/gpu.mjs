@@ -3,28 +3,16 @@
 // Both parts run unless one is named. Needs dist/ (npm run build). Prints the adapter, the device's features, the cases
 // that fail and the benchmark's table.
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { join } from "node:path";
 import { root } from "../scripts/lib/process.mjs";
 import { report, runCases } from "../tests/cases/run.mjs";
+import { defineGpu } from "./dawn.mjs";
 import { readOptions } from "./options.mjs";
 import { runSuite } from "./suite.mjs";
 import { legend, tableOf } from "./table.mjs";
 
 const options = readOptions({ cases: false, bench: false, only: "", json: "", quick: false, webgpu: "" });
 const both = options.cases === options.bench;
-
-/** Makes Dawn the `navigator.gpu` of this process. */
-async function installDawn() {
-  const where = resolve(options.webgpu || join(root, ".gpu/webgpu/index.js"));
-  const { create, globals } = await import(pathToFileURL(where).href);
-  Object.assign(globalThis, globals);
-  const toggles = [
-    "enable-dawn-features=allow_unsafe_apis,vulkan_enable_f16_on_nvidia",
-    "disable-dawn-features=timestamp_quantization",
-  ];
-  Object.defineProperty(globalThis, "navigator", { value: { gpu: create(toggles) }, configurable: true });
-}
 
 /** Runs the reference cases of the operations that there are; gives how many failed. */
 async function runReferenceCases(engine) {
@@ -52,7 +40,7 @@ async function runBench(engine) {
   );
 }
 
-await installDawn();
+await defineGpu(options.webgpu);
 const { init } = await import("../dist/index.js");
 const engine = await init({ device: "webgpu" });
 console.log(engine.adapter, [...engine.features].join(" "));

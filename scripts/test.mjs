@@ -11,17 +11,17 @@ const denyWarnings = ["--", "-D", "warnings"];
 
 // `needsBuild`: reads js/generated or dist, so the step brings the build along (a second or two when it is warm).
 const steps = [
-  { name: "cargo fmt", action: () => run("cargo", ["fmt", "--check"]) },
+  { name: "cargo fmt", action: () => run("cargo", ["fmt", "--all", "--check"]) },
   { name: "cargo clippy", action: () => run("cargo", ["clippy", "--all-targets", ...denyWarnings]) },
   {
     name: "cargo clippy wasm32",
-    action: () => run("cargo", ["clippy", ...wasmTarget, "--all-targets", ...denyWarnings]),
+    action: () => run("cargo", ["clippy", "--workspace", ...wasmTarget, "--all-targets", ...denyWarnings]),
   },
   {
     name: "prettier",
     action: () => runModule("prettier/bin/prettier.cjs", ["--check", "--log-level=warn", "."]),
   },
-  { name: "build", action: () => run(process.execPath, ["scripts/build.mjs"]) },
+  { name: "build", action: buildAll },
   { name: "eslint", needsBuild: true, action: () => runModule("eslint/bin/eslint.js", ["."]) },
   { name: "tsc", needsBuild: true, action: typeCheck },
   // docs/api: an export without a comment or a link that leads nowhere fails.
@@ -31,6 +31,11 @@ const steps = [
   { name: "wasm-pack test", action: browserTests },
   { name: "node tests", needsBuild: true, action: nodeTests },
 ];
+
+async function buildAll() {
+  await run(process.execPath, ["scripts/build.mjs"]);
+  await run(process.execPath, ["scripts/build/lab.mjs"]);
+}
 
 async function typeCheck() {
   await runModule("typescript/bin/tsc", ["-p", "tsconfig.json"]);

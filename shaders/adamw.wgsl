@@ -28,7 +28,8 @@ fn main(
   if i >= params.count { return; }
   let g = f32(gradient[i]);
   let m = first[i] + (1.0 - params.beta1) * (g - first[i]);
-  let v = second[i] + (1.0 - params.beta2) * (g * g - second[i]);
+  // Not as a step towards g * g: where that is infinite, the moment stays so.
+  let v = params.beta2 * second[i] + (1.0 - params.beta2) * g * g;
   first[i] = m;
   second[i] = v;
   let step = params.rate * (m * params.inverse_correction1) / (sqrt(v) * params.inverse_root_correction2 + params.eps);

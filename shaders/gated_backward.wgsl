@@ -88,22 +88,22 @@ fn main(
   let s = slope(wide(a[at.x]));
 #if packed
   let first = packed_row(i);
-  dx[first] = narrow(upstream * wide(b[at.y]) * s.derivative);
+  dx[first] = narrow(upstream * s.derivative * wide(b[at.y]));
   dx[first + packed_width()] = narrow(upstream * s.value);
 #endif
 #if packed_swapped
   let first = packed_row(i);
   dx[first] = narrow(upstream * s.value);
-  dx[first + packed_width()] = narrow(upstream * wide(b[at.y]) * s.derivative);
+  dx[first + packed_width()] = narrow(upstream * s.derivative * wide(b[at.y]));
 #endif
 #if da
-  da[i] = narrow(upstream * wide(b[at.y]) * s.derivative);
+  da[i] = narrow(upstream * s.derivative * wide(b[at.y]));
 #endif
 #if db
   db[i] = narrow(upstream * s.value);
 #endif
 #if both
-  da[i] = narrow(upstream * wide(b[at.y]) * s.derivative);
+  da[i] = narrow(upstream * s.derivative * wide(b[at.y]));
   db[i] = narrow(upstream * s.value);
 #endif
 }

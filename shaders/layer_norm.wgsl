@@ -34,7 +34,10 @@ alias element = vec4<scalar>;
 
 // What a row's sums of x - center and of its square make: the rest of the mean, and 1 / std.
 fn statistics(row: u32, lane: u32, center: f32, sums: vec3<f32>) -> vec2<f32> {
-  let r = 1.0 / sqrt(max(sums.y - sums.x * sums.x, 0.0) + params.eps);
+  // A variance that rounding made negative counts as zero. By its bits: max(NaN, 0) may be 0.
+  let variance = sums.y - sums.x * sums.x;
+  let bits = bitcast<u32>(variance);
+  let r = 1.0 / sqrt(select(variance, 0.0, bits > 0x80000000u && bits <= 0xff800000u) + params.eps);
   if lane == 0u {
     mean[row] = center + sums.x;
     rstd[row] = r;

@@ -122,6 +122,28 @@ impl Engine {
         self.0.gpu.as_ref().is_some_and(|gpu| gpu.offers(variant))
     }
 
+    /// The variant that a call of a kernel takes on this WebGPU engine's device.
+    #[cfg(target_arch = "wasm32")]
+    #[must_use]
+    pub fn variant(
+        &self,
+        kernel: &Kernel,
+        flags: Flags,
+        dtype: DType,
+        params: &[u8],
+    ) -> Option<crate::kernel::Variant> {
+        self.0.gpu.as_ref().map(|gpu| gpu.variant(kernel, flags, dtype, params))
+    }
+
+    /// Makes this WebGPU engine take one form of reductions wherever a kernel has it, so that tests reach those that
+    /// the device would not choose; `None` leaves the choice to the device again.
+    #[cfg(target_arch = "wasm32")]
+    pub fn force_strategy(&self, strategy: Option<crate::kernel::Strategy>) {
+        if let Some(gpu) = &self.0.gpu {
+            gpu.force(strategy);
+        }
+    }
+
     /// Compiles a variant of a kernel on this WebGPU engine's device.
     ///
     /// # Errors

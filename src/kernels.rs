@@ -1,8 +1,8 @@
 //! The registry: one line per kernel.
 //!
 //! A kernel is a shader in `shaders/` and a file of the same name in `src/kernels/` with its bindings, its parameters,
-//! its CPU twin, its float64 reference and its test cases. Offline validation, the comparison with float64 and of the
-//! backends with each other, and the benchmark follow from the line here.
+//! its CPU twin, its float64 reference, its test cases and how a call of any size is made. Offline validation, the
+//! comparison with float64 and of the backends with each other, and its place in the kernel lab follow from the line here.
 
 use crate::kernel::Kernel;
 use crate::kernel::check::Check;
@@ -28,11 +28,12 @@ macro_rules! registry {
         $(pub(crate) mod $name;)*
         /// Every kernel.
         pub static ALL: &[&Kernel] = &[$(&$name::KERNEL),*];
-        /// Every kernel with its float64 reference and its cases.
+        /// Every kernel with what it is tested by.
         pub static CHECKS: &[Check] = &[$(Check {
             kernel: &$name::KERNEL,
             reference: $name::reference,
             cases: $name::cases,
+            sizing: &$name::SIZING,
         }),*];
     };
 }

@@ -1,26 +1,20 @@
 // The demo page as a person uses it: training, drawing, errors, small screens, light and dark.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { build } from "vite";
 import { openPage } from "./support/browser.mjs";
+import { buildSite, inspectLooks } from "./support/site.mjs";
 
-const configFile = fileURLToPath(new URL("../www/vite.config.ts", import.meta.url));
 const minutes = 60_000;
 
-let folder;
+let site;
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), "wgrad-page-"));
-  await build({ configFile, logLevel: "error", build: { outDir: folder, emptyOutDir: true } });
+  site = await buildSite();
 });
-after(() => rmSync(folder, { recursive: true, force: true }));
+after(() => site?.remove());
 
 /** Opens the page after `prepare(page)`, ready to train unless `ready` is false. */
 async function open(query = "", { prepare, ready = true } = {}) {
-  const opened = await openPage({ folders: { "/": folder } });
+  const opened = await openPage({ folders: { "/": site.folder } });
   const { page, url } = opened;
   try {
     await prepare?.(page);
@@ -407,38 +401,10 @@ describe("the page's looks", () => {
         await untilStatus(page, "Done");
         await page.getByRole("button", { name: "A 3: load it into the pad" }).click();
         await probabilities(page);
-        const { wide, paper, faint } = await page.evaluate(inspect);
+        const { wide, paper, faint } = await page.evaluate(inspectLooks);
         assert.ok(wide <= 360, `the page is ${wide} px wide`);
         assert.equal(paper > 0.5, colorScheme === "light");
         assert.deepEqual(faint, []);
       }));
-  }
-
-  /** The page's width, its background's luminance and the texts with less contrast than WCAG AA asks for. */
-  function inspect() {
-    const parse = (color) => {
-      const [r, g, b, a = 1] = color.match(/[\d.]+/g).map(Number);
-      return { r, g, b, a };
-    };
-    const channel = (value) =>
-      value <= 10.31 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4;
-    const luminance = ({ r, g, b }) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
-    const ground = (element) => {
-      const color = parse(getComputedStyle(element).backgroundColor);
-      return color.a > 0 || !element.parentElement ? color : ground(element.parentElement);
-    };
-    const faint = [];
-    for (const element of document.body.querySelectorAll("*")) {
-      const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-      if (!own || !element.checkVisibility() || element.closest(".visually-hidden, :disabled")) continue;
-      const style = getComputedStyle(element);
-      const [one, other] = [luminance(parse(style.color)), luminance(ground(element))];
-      const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
-      const large = parseFloat(style.fontSize) >= 24;
-      if (contrast < (large ? 3 : 4.5))
-        faint.push(`${element.outerHTML.slice(0, 80)}: ${contrast.toFixed(2)}`);
-    }
-    const paper = luminance(ground(document.body));
-    return { wide: document.documentElement.scrollWidth, paper, faint };
   }
 });

@@ -1,7 +1,8 @@
-// The demo: a plain page that uses the built package as its users do.
+// The demo, a plain page that uses the built package as its users do, and the kernel lab.
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 
+const page = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 const repository = fileURLToPath(new URL("..", import.meta.url));
 
 export default defineConfig({
@@ -16,5 +17,11 @@ export default defineConfig({
     // dist and node_modules lie above the page's root.
     fs: { allow: [repository] },
   },
-  build: { target: "es2022", outDir: "dist", emptyOutDir: true },
+  worker: { format: "es" },
+  build: {
+    target: "es2022",
+    outDir: "dist",
+    emptyOutDir: true,
+    rolldownOptions: { input: [page("index.html"), page("lab.html")] },
+  },
 });

@@ -1,4 +1,4 @@
-// Compiles the crate to WebAssembly and writes js/generated: the module, its JavaScript glue and the glue's types.
+// Compiles a crate to WebAssembly and writes the module, its JavaScript glue and the glue's types.
 import { cpSync, rmSync, utimesSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { isFresh } from "../lib/files.mjs";
@@ -6,7 +6,9 @@ import { cargoBin, output, root, run, runModule } from "../lib/process.mjs";
 import { findWasmBindgen } from "../setup.mjs";
 
 const target = "wasm32-unknown-unknown";
-const sources = [
+
+/** What the crate is made of. */
+export const crateSources = [
   "src",
   "shaders",
   "Cargo.toml",
@@ -15,7 +17,6 @@ const sources = [
   "build.rs",
   "scripts/build/wasm.mjs",
 ];
-const products = ["wgrad.js", "wgrad.d.ts", "wgrad_bg.wasm.d.ts", "wgrad_bg.wasm"];
 
 // What rustc and wasm-bindgen make use of; wasm-opt takes no module that has more than it was told of.
 const wasmFeatures = [
@@ -40,8 +41,23 @@ const smaller = [
 ];
 
 /** Builds js/generated unless it is newer than every source, or WGRAD_FORCE=1 is set. Says whether it did. */
-export async function buildWasm() {
-  const generated = products.map((name) => join("js", "generated", name));
+export function buildWasm() {
+  return buildModule({
+    crate: "wgrad",
+    name: "wgrad",
+    folder: join("js", "generated"),
+    sources: crateSources,
+  });
+}
+
+/**
+ * Compiles a crate of the workspace and writes its module, glue and types to a folder, unless they are newer than every
+ * source, or WGRAD_FORCE=1 is set. Says whether it did.
+ * @param {{ crate: string, name: string, folder: string, sources: string[] }} options `name`: of the files
+ */
+export async function buildModule({ crate, name, folder, sources }) {
+  const products = [`${name}.js`, `${name}.d.ts`, `${name}_bg.wasm.d.ts`, `${name}_bg.wasm`];
+  const generated = products.map((product) => join(folder, product));
   if (process.env.WGRAD_FORCE !== "1" && isFresh(generated, sources)) return false;
   const started = new Date();
   // Messages of panics name source files: without this they would publish the builder's home folder. cargo adds it to
@@ -51,21 +67,21 @@ export async function buildWasm() {
   const folders = [[dirname(cargoBin), "cargo"], ...(sysroot ? [[sysroot, "rust"]] : [])];
   const flags = JSON.stringify(folders.map(([from, to]) => `--remap-path-prefix=${from}=${to}`));
   const config = ["--config", `target.${target}.rustflags=${flags}`];
-  await run("cargo", ["build", "--release", "--target", target, "--lib", ...config]);
+  await run("cargo", ["build", "--release", "--target", target, "--package", crate, "--lib", ...config]);
 
   // Everything is made aside and moved when all went well, so that a failure leaves the last good state.
-  const aside = join(root, "target", "wgrad-bindgen");
+  const aside = join(root, "target", `${crate}-bindgen`);
   rmSync(aside, { recursive: true, force: true });
-  const compiled = join(process.env.CARGO_TARGET_DIR ?? "target", target, "release", "wgrad.wasm");
-  const glue = ["--target", "web", "--omit-default-module-path", "--out-dir", aside, "--out-name", "wgrad"];
+  const file = `${crate.replaceAll("-", "_")}.wasm`;
+  const compiled = join(process.env.CARGO_TARGET_DIR ?? "target", target, "release", file);
+  const glue = ["--target", "web", "--omit-default-module-path", "--out-dir", aside, "--out-name", name];
   await run(findWasmBindgen() ?? "wasm-bindgen", [...glue, compiled]);
-  const module = join(aside, "wgrad_bg.wasm");
+  const module = join(aside, `${name}_bg.wasm`);
   await runModule("binaryen/bin/wasm-opt", [module, ...smaller, ...wasmFeatures, "-o", module]);
 
-  const folder = join(root, "js", "generated");
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(join(root, folder), { recursive: true, force: true });
   // All of it: the glue may import snippets.
-  cpSync(aside, folder, { recursive: true });
+  cpSync(aside, join(root, folder), { recursive: true });
   // A source that was edited meanwhile is newer than this.
   for (const path of generated) utimesSync(join(root, path), started, started);
   return true;

@@ -11,7 +11,7 @@ use wgpu::webgpu::{GpuBuffer, GpuDevice};
 use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, disposed, try_collect};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernel::{Element, Kernel, Strategy, Traits, Variant};
+use crate::kernel::{Element, Flags, Kernel, Strategy, Traits, Variant};
 use crate::wgsl::Scalar;
 
 pub(crate) mod device;
@@ -45,6 +45,8 @@ struct State {
     /// Whether a call that can report values out of range was noted since the last read.
     faults_pending: Cell<bool>,
     flush_planned: Cell<bool>,
+    /// The form of reductions to take instead of the device's own.
+    forced: Cell<Option<Strategy>>,
     /// Hears of errors, on a device that is the engine's own; the device goes with it.
     listener: RefCell<Option<Listener>>,
 }
@@ -108,6 +110,18 @@ impl WebGpuBackend {
             Ok(Some(text)) => Err(Error::new(ErrorKind::Kernel, kernel.name, text)),
             _ => Ok(()),
         }
+    }
+
+    /// The variant that a call takes on this device.
+    pub fn variant(&self, kernel: &Kernel, flags: Flags, dtype: DType, params: &[u8]) -> Variant {
+        let strategy = self.0.strategy(kernel);
+        let traits = Traits { strategy, min_subgroup: self.0.capabilities.min_subgroup };
+        Variant { flags: (kernel.tune)(params, flags, traits), scalar: self.0.scalar(dtype), strategy }
+    }
+
+    /// Takes this form of reductions where a kernel has it, or the device's own again.
+    pub fn force(&self, strategy: Option<Strategy>) {
+        self.0.state.forced.set(strategy);
     }
 
     /// Whether a variant is one that this device can compile.
@@ -208,6 +222,9 @@ impl Shared {
     }
 
     fn strategy(&self, kernel: &Kernel) -> Strategy {
+        if let Some(forced) = self.state.forced.get().filter(|s| kernel.strategies.contains(s)) {
+            return forced;
+        }
         let caps = &self.capabilities;
         let preferred: &[Strategy] = match (caps.software, caps.subgroups) {
             (true, _) => &[Strategy::Serial, Strategy::Workgroup],
@@ -317,12 +334,9 @@ impl Backend for WebGpuBackend {
     fn run(&self, launch: &Launch<'_>) -> Result<()> {
         let (shared, kernel) = (&self.0, launch.kernel);
         shared.check(kernel.name)?;
-        let strategy = shared.strategy(kernel);
-        let traits = Traits { strategy, min_subgroup: shared.capabilities.min_subgroup };
-        let flags = (kernel.tune)(launch.params, launch.flags, traits);
-        let variant = Variant { flags, scalar: shared.scalar(launch.dtype), strategy };
+        let variant = self.variant(kernel, launch.flags, launch.dtype, launch.params);
         let pipeline = shared.pipelines.get(&shared.device, kernel, variant)?;
-        let workgroups = (kernel.workgroups)(launch.params, flags, strategy);
+        let workgroups = (kernel.workgroups)(launch.params, variant.flags, variant.strategy);
         let buffers = launch.buffers.iter().flatten().map(|&s| Rc::clone(gpu(s))).collect();
         if kernel.bindings.last().is_some_and(|b| b.element == Element::Faults) {
             shared.state.faults_pending.set(true);

@@ -2,17 +2,125 @@
 //!
 //! This stands apart from [`Kernel`], so that the published module, which never looks here, does without it.
 
-use super::{Flags, Kernel};
+use super::{Access, Element, Flags, Kernel, Strategy, Traits};
 
 /// A kernel with what it is tested by.
 pub struct Check {
     /// The kernel.
     pub kernel: &'static Kernel,
     /// The same in plain float64, slow and obvious.
-    pub reference: fn(&RefArgs<'_>) -> Vec<Vec<f64>>,
-    /// Calls that tests and benchmarks make.
+    pub reference: Reference,
+    /// Calls that tests make: the shapes at the edges.
     pub cases: fn() -> Vec<Case>,
+    /// How calls of any size are made.
+    pub sizing: &'static Sizing,
 }
+
+impl Check {
+    /// The flags of these names: of every group with several, one.
+    ///
+    /// # Errors
+    /// The name that is unknown, or the group that lacks a choice.
+    pub fn select(&self, names: &[&str]) -> Made<Flags> {
+        let kernel = self.kernel;
+        if let Some(name) = names.iter().find(|name| !kernel.flags.concat().contains(name)) {
+            return Err(format!("{} has no flag {name}", kernel.name));
+        }
+        let chosen = |group: &[&str]| group.iter().filter(|flag| names.contains(flag)).count();
+        match kernel.flags.iter().find(|group| group.len() > 1 && chosen(group) != 1) {
+            Some(group) => Err(format!("choose one of {}", group.join(", "))),
+            None => Ok(kernel.set(names)),
+        }
+    }
+
+    /// A call of these sizes, one for each of [`Sizing::sizes`], with values from `fill(binding, count)`.
+    ///
+    /// # Errors
+    /// What is wrong with the sizes, which of them and the flags do not go together, or what `fill` says.
+    pub fn sized(&self, flags: Flags, sizes: &[usize], fill: Fill<'_>) -> Made<Case> {
+        let names = self.sizing.sizes;
+        if sizes.len() != names.len() {
+            return Err(format!("{} takes {} sizes, not {}", self.kernel.name, names.len(), sizes.len()));
+        }
+        (self.sizing.make)(&Request { flags, sizes, fill })
+    }
+
+    /// Whether the device chooses in this group of flags, by [`Kernel::tune`]: a call leaves its first one set.
+    #[must_use]
+    pub fn tuned(&self, group: &[&str]) -> bool {
+        let sizes: Vec<usize> = self.sizing.sizes.iter().map(|(_, usual)| *usual).collect();
+        let first: Vec<&str> = self.kernel.flags.iter().filter(|g| g.len() > 1).map(|g| g[0]).collect();
+        let flags = self.kernel.set(&first);
+        let mask = self.kernel.set(group).0;
+        let Ok(case) = self.sized(flags, &sizes, &|_, n| Ok(vec![0.0; n])) else { return false };
+        let traits = Traits { strategy: Strategy::Workgroup, min_subgroup: 0 };
+        ((self.kernel.tune)(&case.params, flags, traits).0 ^ flags.0) & mask != 0
+    }
+}
+
+/// What was made for a call, or what is wrong with its sizes or flags.
+pub type Made<T> = Result<T, String>;
+
+/// Values for a binding, this many; or why there are none.
+pub type Fill<'a> = &'a dyn Fn(&'static str, usize) -> Made<Vec<f32>>;
+
+/// How calls of any size are made: what the kernel lab asks for and shows.
+#[derive(Debug)]
+pub struct Sizing {
+    /// The sizes' names, each with what is usual.
+    pub sizes: &'static [(&'static str, usize)],
+    /// The largest magnitude of inputs at which every intermediate result stays inside f32.
+    pub largest: f32,
+    /// Bindings that hold a grid, each with the place of the size that is the length of its rows.
+    pub grids: &'static [(&'static str, usize)],
+    /// Makes the call.
+    pub make: fn(&Request<'_>) -> Made<Case>,
+}
+
+/// What a call of a given size is made from.
+pub struct Request<'a> {
+    /// The flags that were chosen.
+    pub flags: Flags,
+    pub(crate) sizes: &'a [usize],
+    pub(crate) fill: Fill<'a>,
+}
+
+impl Request<'_> {
+    /// All sizes; none is 0.
+    pub(crate) fn sizes<const N: usize>(&self) -> Made<[usize; N]> {
+        let sizes: [usize; N] = self.sizes.try_into().expect("as many as the kernel names");
+        if sizes.contains(&0) {
+            return Err("every size is at least 1".into());
+        }
+        Ok(sizes)
+    }
+
+    /// The product of sizes, if a kernel can count so far.
+    #[allow(clippy::unused_self, reason = "it is the request that is refused")]
+    pub(crate) fn elements(&self, sizes: &[usize]) -> Made<usize> {
+        let product = sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
+        product.filter(|&n| n <= LARGEST).ok_or_else(|| {
+            let words: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+            format!("{} elements are too many; {LARGEST} go into one buffer here", words.join(" × "))
+        })
+    }
+
+    /// Values for a binding.
+    pub(crate) fn values(&self, binding: &'static str, count: usize) -> Made<Vec<f32>> {
+        self.elements(&[count]).and_then(|count| (self.fill)(binding, count))
+    }
+
+    /// The same as an input.
+    pub(crate) fn input(&self, binding: &'static str, count: usize) -> Made<CaseBuffer> {
+        self.values(binding, count).map(CaseBuffer::Floats)
+    }
+}
+
+/// The most elements of one buffer in a sized call: 512 MiB of f32, with room for copies in 32-bit memory.
+const LARGEST: usize = 1 << 27;
+
+/// Results in float64, one list a binding; empty for inputs.
+pub type Reference = fn(&RefArgs<'_>) -> Vec<Vec<f64>>;
 
 impl std::fmt::Debug for Check {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -70,10 +178,41 @@ pub struct Case {
     pub params: Vec<u8>,
     /// One entry a binding.
     pub buffers: Vec<CaseBuffer>,
-    /// Passes if `|got - want| <= absolute + relative * |want|`.
+    /// Passes if `|got - want| <= absolute * terms + relative * |want|`.
     pub relative: f64,
     /// See `relative`.
     pub absolute: f64,
+    /// How large the terms are that an output is a sum of, laid out as the reference's results; 1 where it is not said
+    /// or infinite. NaN where the order of terms decides between NaN and infinity: then all that is asked of a result
+    /// that is not finite is not to be finite.
+    pub terms: Option<Reference>,
+}
+
+impl Case {
+    /// The bytes that have to be moved once, with elements of this size: all inputs and all outputs.
+    #[must_use]
+    pub fn bytes(&self, kernel: &Kernel, scalar_bytes: usize) -> usize {
+        let each = kernel.bindings.iter().zip(&self.buffers).map(|(binding, buffer)| {
+            let (count, passes) = match buffer {
+                CaseBuffer::Absent => (0, 0),
+                // What is updated is read and written.
+                CaseBuffer::Floats(v) => (v.len(), if binding.access == Access::Read { 1 } else { 2 }),
+                CaseBuffer::Integers(v) => (v.len(), 1),
+                CaseBuffer::Output(n) => (*n, 1),
+            };
+            count * passes * if binding.element == Element::Scalar { scalar_bytes } else { 4 }
+        });
+        each.sum()
+    }
+}
+
+/// The same call with the magnitudes of its inputs: for kernels that only add up products, the size of their terms.
+pub(crate) fn of_magnitudes(args: &RefArgs<'_>, reference: Reference) -> Vec<Vec<f64>> {
+    let inputs: Vec<Vec<f64>> = args.inputs.iter().map(|v| v.iter().map(|x| x.abs()).collect()).collect();
+    let mut terms = reference(&RefArgs { inputs: &inputs, ..*args });
+    // A NaN comes from the inputs alone, so the result must be one.
+    terms.iter_mut().flatten().filter(|term| term.is_nan()).for_each(|term| *term = 1.0);
+    terms
 }
 
 /// Deterministic test values: a hash of the index, spread over `low..high`.

@@ -1,7 +1,7 @@
 //! Elementwise arithmetic of two operands: `out = a ∘ b` for +, −, ·, ÷.
 
-use super::gated::{layouts, span};
-use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use super::gated::{formed, layouts, span};
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, Sizing, spread};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
 use crate::wgsl::source::shader;
@@ -54,6 +54,33 @@ pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     vec![vec![], vec![], out.collect()]
 }
 
+/// Division on a GPU may be off by 2.5 ulp.
+fn relative(op: &str) -> f64 {
+    if op == "div" { 4e-7 } else { 1.3e-7 }
+}
+
+pub(crate) static SIZING: Sizing = Sizing {
+    sizes: &[("rows", 1024), ("cols", 1024)],
+    largest: 1e30,
+    grids: &[("out", 1)],
+    make: |request| {
+        let (a, b, params) = formed(&KERNEL, request)?;
+        Ok(Case {
+            label: format!("{}", a.shape()),
+            flags: request.flags,
+            params: bytemuck::bytes_of(&params).to_vec(),
+            buffers: vec![
+                request.input("a", span(&a))?,
+                request.input("b", span(&b))?,
+                CaseBuffer::Output(params.count as usize),
+            ],
+            relative: relative(if KERNEL.has(request.flags, "div") { "div" } else { "" }),
+            absolute: 0.0,
+            terms: None,
+        })
+    },
+};
+
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for op in OPERATIONS {
@@ -68,9 +95,9 @@ pub(crate) fn cases() -> Vec<Case> {
                     CaseBuffer::Floats(spread(span(&b), 2, 0.5, 3.0)),
                     CaseBuffer::Output(params.count as usize),
                 ],
-                // Division on a GPU may be off by 2.5 ulp.
-                relative: if *op == "div" { 4e-7 } else { 1.3e-7 },
+                relative: relative(op),
                 absolute: 0.0,
+                terms: None,
             });
         }
     }

@@ -2,12 +2,13 @@
 
 use super::gated::{layouts, span};
 use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, Sizing, spread};
 use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Kernel, UNTUNED};
 use crate::error::Result;
 use crate::wgsl::source::shader;
 use crate::layout::{Layout, merge};
 use crate::pairing::{PairParams, for_each_run, lanes, positions};
+use crate::shape::Shape;
 use crate::wgsl::Scalar;
 
 params! {
@@ -92,13 +93,37 @@ fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {
 
 pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let p = args.params::<Params>().as_pair();
-    let mut out = args.input("out").to_vec();
+    // A target that is written in full holds nothing before.
+    let before = args.input("out");
+    let mut out = if before.is_empty() { vec![f64::NAN; p.count as usize] } else { before.to_vec() };
     for i in 0..p.count as usize {
         let (from, to) = positions(&p, true, i);
         out[to] = args.input("source")[from];
     }
     vec![vec![], out]
 }
+
+pub(crate) static SIZING: Sizing = Sizing {
+    sizes: &[("rows", 1024), ("cols", 1024), ("step", 1)],
+    largest: f32::MAX,
+    grids: &[("out", 1)],
+    make: |request| {
+        let [rows, cols, step] = request.sizes()?;
+        let wide = Shape::from_checked(&[rows, request.elements(&[cols, step])?]);
+        let count = request.elements(&[rows, cols, step]).map(|all| all / step)?;
+        let source = Layout::contiguous(wide).slice(1, 0, cols, step as isize);
+        let target = Layout::contiguous(*source.shape());
+        Ok(Case {
+            label: format!("{rows}x{cols}, every {step}"),
+            flags: request.flags,
+            params: bytemuck::bytes_of(&Params::new(&source, &target)).to_vec(),
+            buffers: vec![request.input("source", span(&source))?, CaseBuffer::Output(count)],
+            relative: 0.0,
+            absolute: 0.0,
+            terms: None,
+        })
+    },
+};
 
 pub(crate) fn cases() -> Vec<Case> {
     layouts()
@@ -116,6 +141,7 @@ pub(crate) fn cases() -> Vec<Case> {
             ],
             relative: 0.0,
             absolute: 0.0,
+            terms: None,
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use super::layer_norm::row_workgroups;
 use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
 use crate::kernel::{Access, Binding, CpuArgs, Element, FLOATS, Kernel, ROWS, UNTUNED};
 use crate::kernels::ALL;
 use crate::accumulate::{load, sum_by};
@@ -114,26 +114,42 @@ pub(crate) fn labels(rows: usize, classes: usize) -> Vec<i32> {
     (0..rows).map(|r| if r % 5 == 3 { -100 } else { (r * 7 % classes) as i32 }).collect()
 }
 
+pub(crate) static SIZING: Sizing = Sizing {
+    sizes: &[("rows", 1024), ("classes", 1000)],
+    largest: 1e30,
+    grids: &[],
+    make: |request| sized(request, SMOOTHING),
+};
+
+/// The label smoothing of sized calls.
+pub(crate) const SMOOTHING: f32 = 0.1;
+
+fn sized(request: &Request<'_>, smoothing: f32) -> Made<Case> {
+    let [rows, classes] = request.sizes()?;
+    Ok(Case {
+        label: format!("{rows}x{classes} smoothing {smoothing}"),
+        flags: request.flags,
+        params: bytemuck::bytes_of(&Params::new(rows, classes, -100, smoothing)).to_vec(),
+        buffers: vec![
+            request.input("x", request.elements(&[rows, classes])?)?,
+            CaseBuffer::Integers(labels(rows, classes)),
+            CaseBuffer::Output(rows),
+            CaseBuffer::Output(rows),
+            CaseBuffer::Output(rows),
+            CaseBuffer::Output(rows),
+            CaseBuffer::Absent,
+        ],
+        relative: 1e-5,
+        absolute: 2e-6,
+        terms: None,
+    })
+}
+
 pub(crate) fn cases() -> Vec<Case> {
-    let mut all = Vec::new();
-    for (rows, classes, smoothing, size) in [(1, 1, 0.0, 1.0), (65, 10, 0.0, 5.0), (3, 1000, 0.1, 5.0), (7, 65, 0.0, 90.0)] {
-        let params = Params::new(rows, classes, -100, smoothing);
-        all.push(Case {
-            label: format!("{rows}x{classes} smoothing {smoothing}"),
-            flags: KERNEL.set(&[]),
-            params: bytemuck::bytes_of(&params).to_vec(),
-            buffers: vec![
-                CaseBuffer::Floats(spread(rows * classes, 1, -size, size)),
-                CaseBuffer::Integers(labels(rows, classes)),
-                CaseBuffer::Output(rows),
-                CaseBuffer::Output(rows),
-                CaseBuffer::Output(rows),
-                CaseBuffer::Output(rows),
-                CaseBuffer::Absent,
-            ],
-            relative: 1e-5,
-            absolute: 2e-6,
-        });
-    }
-    all
+    let shapes = [(1, 1, 0.0, 1.0), (65, 10, 0.0, 5.0), (3, 1000, 0.1, 5.0), (7, 65, 0.0, 90.0)];
+    let made = shapes.map(|(rows, classes, smoothing, size)| {
+        let fill: Fill<'_> = &|_, n| Ok(spread(n, 1, -size, size));
+        sized(&Request { flags: KERNEL.set(&[]), sizes: &[rows, classes], fill }, smoothing)
+    });
+    made.into_iter().map(|case| case.expect("sizes of a case fit")).collect()
 }

@@ -1,7 +1,7 @@
 //! Softmax cross-entropy from integer labels, backward: `dx = dy · (softmax(x) − q)`, `q` the smoothed one-hot row.
 
-use super::cross_entropy::{Params, labels};
-use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use super::cross_entropy::{Params, SMOOTHING, labels};
+use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, UNTUNED};
 use crate::accumulate::{load, store};
 use crate::error::Result;
@@ -65,43 +65,60 @@ pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     let mut dx = Vec::new();
     for (row, x) in args.input("x").chunks_exact(n).enumerate().take(p.rows as usize) {
         let label = args.input("labels")[row] as i64;
-        let log = args.input("row_max")[row] + args.input("log_sum")[row];
+        let (top, log) = (args.input("row_max")[row], args.input("log_sum")[row]);
         let s = f64::from(p.smoothing);
         for (k, v) in x.iter().enumerate() {
             let q = if label == k as i64 { 1.0 - s } else { 0.0 } + s / n as f64;
             let ignored = label == i64::from(p.ignore_index);
-            dx.push(if ignored { 0.0 } else { args.input("dy")[row] * ((v - log).exp() - q) });
+            dx.push(if ignored { 0.0 } else { args.input("dy")[row] * ((v - top - log).exp() - q) });
         }
     }
     vec![vec![], vec![], vec![], vec![], vec![], dx]
 }
 
+pub(crate) static SIZING: Sizing = Sizing {
+    sizes: &[("rows", 1024), ("classes", 1000)],
+    largest: 1e30,
+    grids: &[("dx", 1)],
+    make: |request| sized(request, SMOOTHING),
+};
+
+fn sized(request: &Request<'_>, smoothing: f32) -> Made<Case> {
+    let [rows, classes] = request.sizes()?;
+    let count = request.elements(&[rows, classes])?;
+    let x = request.values("x", count)?;
+    let saved = x.chunks(classes).map(|row| {
+        let top = row.iter().copied().fold(f32::MIN, f32::max);
+        (top, row.iter().map(|v| f64::from(v - top).exp()).sum::<f64>().ln() as f32)
+    });
+    let (row_max, log_sum) = saved.unzip();
+    Ok(Case {
+        label: format!("{rows}x{classes} smoothing {smoothing}"),
+        flags: request.flags,
+        params: bytemuck::bytes_of(&Params::new(rows, classes, -100, smoothing)).to_vec(),
+        buffers: vec![
+            request.input("dy", rows)?,
+            CaseBuffer::Floats(x),
+            CaseBuffer::Integers(labels(rows, classes)),
+            CaseBuffer::Floats(row_max),
+            CaseBuffer::Floats(log_sum),
+            CaseBuffer::Output(count),
+        ],
+        relative: 1e-5,
+        absolute: 1e-6,
+        terms: Some(|args| {
+            let classes = args.params::<Params>().classes as usize;
+            let terms = args.input("dy").iter().flat_map(|dy| std::iter::repeat_n(dy.abs(), classes));
+            vec![vec![], vec![], vec![], vec![], vec![], terms.collect()]
+        }),
+    })
+}
+
 pub(crate) fn cases() -> Vec<Case> {
-    let mut all = Vec::new();
-    for (rows, classes, smoothing) in [(1, 1, 0.0), (65, 10, 0.0), (3, 1000, 0.1)] {
-        let x = spread(rows * classes, 1, -5.0, 5.0);
-        let stats: Vec<(f32, f32)> = x
-            .chunks(classes)
-            .map(|r| {
-                let top = r.iter().copied().fold(f32::MIN, f32::max);
-                (top, r.iter().map(|v| f64::from(v - top).exp()).sum::<f64>().ln() as f32)
-            })
-            .collect();
-        all.push(Case {
-            label: format!("{rows}x{classes} smoothing {smoothing}"),
-            flags: KERNEL.set(&[]),
-            params: bytemuck::bytes_of(&Params::new(rows, classes, -100, smoothing)).to_vec(),
-            buffers: vec![
-                CaseBuffer::Floats(spread(rows, 4, -1.0, 1.0)),
-                CaseBuffer::Floats(x),
-                CaseBuffer::Integers(labels(rows, classes)),
-                CaseBuffer::Floats(stats.iter().map(|s| s.0).collect()),
-                CaseBuffer::Floats(stats.iter().map(|s| s.1).collect()),
-                CaseBuffer::Output(rows * classes),
-            ],
-            relative: 1e-5,
-            absolute: 1e-6,
-        });
-    }
-    all
+    let fill: Fill<'_> =
+        &|binding, n| Ok(if binding == "dy" { spread(n, 4, -1.0, 1.0) } else { spread(n, 1, -5.0, 5.0) });
+    let made = [(1, 1, 0.0), (65, 10, 0.0), (3, 1000, 0.1)].map(|(rows, classes, smoothing)| {
+        sized(&Request { flags: KERNEL.set(&[]), sizes: &[rows, classes], fill }, smoothing)
+    });
+    made.into_iter().map(|case| case.expect("sizes of a case fit")).collect()
 }

@@ -1,7 +1,7 @@
 //! Every element becomes one value.
 
 use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, RefArgs};
+use crate::kernel::check::{Case, CaseBuffer, Made, RefArgs, Request, Sizing};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Kernel, UNTUNED};
 use crate::error::Result;
 use crate::wgsl::source::shader;
@@ -40,16 +40,27 @@ pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     vec![vec![f64::from(f32::from_bits(p.bits)); p.count as usize]]
 }
 
+pub(crate) static SIZING: Sizing =
+    Sizing { sizes: &[("count", 1 << 20)], largest: f32::MAX, grids: &[], make: sized };
+
+fn sized(request: &Request<'_>) -> Made<Case> {
+    let [count] = request.sizes()?;
+    let value = request.values("out", 1)?[0];
+    let params = Params { count: request.elements(&[count])? as u32, bits: value.to_bits() };
+    Ok(Case {
+        label: format!("{value}"),
+        flags: request.flags,
+        params: bytemuck::bytes_of(&params).to_vec(),
+        buffers: vec![CaseBuffer::Output(count)],
+        relative: 0.0,
+        absolute: 0.0,
+        terms: None,
+    })
+}
+
 pub(crate) fn cases() -> Vec<Case> {
-    [0.0f32, -1.5, f32::NAN, f32::INFINITY]
-        .iter()
-        .map(|value| Case {
-            label: format!("{value}"),
-            flags: KERNEL.set(&[]),
-            params: bytemuck::bytes_of(&Params { count: 257, bits: value.to_bits() }).to_vec(),
-            buffers: vec![CaseBuffer::Output(257)],
-            relative: 0.0,
-            absolute: 0.0,
-        })
-        .collect()
+    let made = [0.0f32, -1.5, f32::NAN, f32::INFINITY].map(|value| {
+        sized(&Request { flags: KERNEL.set(&[]), sizes: &[257], fill: &|_, n| Ok(vec![value; n]) })
+    });
+    made.into_iter().map(|case| case.expect("sizes of a case fit")).collect()
 }

@@ -1,6 +1,6 @@
 //! Fused gated activations, forward: `out = act(a) · b` (GLU variants, Shazeer 2020, arXiv:2002.05202).
 
-use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::check::{Case, CaseBuffer, Made, RefArgs, Request, Sizing, spread};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
 use crate::wgsl::source::shader;
@@ -126,6 +126,54 @@ pub(crate) fn span(layout: &Layout) -> usize {
     layout.offset() + last + 1
 }
 
+/// Two layouts of `rows` by `cols` that lead to the form which was chosen, and the plan over them.
+pub(crate) fn formed(kernel: &Kernel, request: &Request<'_>) -> Made<(Layout, Layout, PairParams)> {
+    let [rows, cols] = request.sizes()?;
+    let form = FORMS.iter().find(|&&form| kernel.has(request.flags, form)).expect("exactly one is set");
+    // Neighbours; neighbours that no vec4 begins at; every second element.
+    let (width, start, step) = match *form {
+        "vec4" => (cols, 0, 1),
+        "flat" => (cols + 1, 1, 1),
+        _ => (request.elements(&[2, cols])?, 0, 2),
+    };
+    request.elements(&[rows, width])?;
+    let a = Layout::contiguous(Shape::from_checked(&[rows, width])).slice(1, start, cols, step);
+    let b = if *form == "strided" { Layout::contiguous(*a.shape()) } else { a };
+    match plan(&a, &b) {
+        (found, params) if found == *form => Ok((a, b, params)),
+        (found, _) => Err(format!("{rows} × {cols} elements always take the form {found}, not {form}")),
+    }
+}
+
+pub(crate) static SIZING: Sizing = Sizing {
+    sizes: &[("rows", 1024), ("cols", 1024)],
+    largest: 1e30,
+    grids: &[("out", 1)],
+    make: sized,
+};
+
+fn sized(request: &Request<'_>) -> Made<Case> {
+    let (a, b, params) = formed(&KERNEL, request)?;
+    Ok(Case {
+        label: format!("{}", a.shape()),
+        flags: request.flags,
+        params: bytemuck::bytes_of(&params).to_vec(),
+        buffers: vec![
+            request.input("a", span(&a))?,
+            request.input("b", span(&b))?,
+            CaseBuffer::Output(params.count as usize),
+        ],
+        relative: 3e-6,
+        absolute: 1e-37,
+        // An activation below the smallest normal number may be flushed before it meets b.
+        terms: Some(|args| {
+            let (p, strided) = (args.params::<PairParams>(), args.has("strided"));
+            let b = |i| args.input("b")[positions(&p, strided, i).1];
+            vec![vec![], vec![], (0..p.count as usize).map(|i| (1.0 + b(i).abs()).max(1.0)).collect()]
+        }),
+    })
+}
+
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for act in ACTIVATIONS {
@@ -142,6 +190,7 @@ pub(crate) fn cases() -> Vec<Case> {
                 ],
                 relative: 3e-6,
                 absolute: 1e-37,
+                terms: None,
             });
         }
     }

@@ -1,8 +1,8 @@
 //! Fused gated activations, backward: `da = dy · b · act'(a)`, `db = dy · act(a)`.
 
-use super::gated::{ACTIVATIONS, activation64, gate_values, layouts, span};
-use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
-use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
+use super::gated::{ACTIVATIONS, activation64, formed, gate_values, layouts, span};
+use crate::kernel::check::{Case, CaseBuffer, Made, RefArgs, Request, Sizing, spread};
+use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Flags, Kernel, UNTUNED};
 use crate::error::Result;
 use crate::wgsl::source::shader;
 use crate::math::activation::{Activation, GeluErf, GeluTanh, Relu, Sigmoid, Silu};
@@ -80,7 +80,8 @@ fn backward<A: Activation>(dy: &[f32], a: &[f32], b: &[f32], da: &mut [f32], db:
     for (((dy, a), b), (da, db)) in operands.zip(da.chunks_exact_mut(4).zip(db.chunks_exact_mut(4))) {
         let upstream = F32x4::load(dy);
         let (value, derivative) = A::value_and_derivative(F32x4::load(a));
-        (upstream * F32x4::load(b) * derivative).store(da);
+        // A derivative that is zero comes first: upstream and b together may overflow.
+        (upstream * derivative * F32x4::load(b)).store(da);
         (upstream * value).store(db);
     }
     let rest = dy.len() - body;
@@ -106,14 +107,80 @@ pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
         da.push(args.input("dy")[i] * args.input("b")[b] * derivative);
         db.push(args.input("dy")[i] * value);
     }
+    outputs(args, da, db)
+}
+
+/// Both gradients in their places.
+fn outputs(args: &RefArgs<'_>, da: Vec<f64>, db: Vec<f64>) -> Vec<Vec<f64>> {
     if args.has("packed") || args.has("packed_swapped") {
-        let cols = p.cols as usize;
+        let cols = args.params::<PairParams>().cols as usize;
         let (low, high) = if args.has("packed") { (&da, &db) } else { (&db, &da) };
         let rows = low.chunks(cols).zip(high.chunks(cols));
         let dx = rows.flat_map(|(a, b)| a.iter().chain(b).copied()).collect();
         return vec![vec![], vec![], vec![], vec![], vec![], dx];
     }
     vec![vec![], vec![], vec![], da, db, vec![]]
+}
+
+pub(crate) static SIZING: Sizing = Sizing {
+    sizes: &[("rows", 1024), ("cols", 1024)],
+    // The product of dy and b.
+    largest: 1e30,
+    grids: &[("da", 1), ("db", 1)],
+    make: sized,
+};
+
+fn sized(request: &Request<'_>) -> Made<Case> {
+    let packed = ["packed", "packed_swapped"].map(|flag| KERNEL.has(request.flags, flag));
+    let (size, params) = if packed.contains(&true) {
+        let [rows, half] = request.sizes()?;
+        let (form, params) = plan_packed(rows, half, packed[1]);
+        if KERNEL.has(request.flags, "strided") || (KERNEL.has(request.flags, "vec4") && form != "vec4") {
+            let words = "a packed gradient is written by rows: choose flat, or vec4 with cols a multiple of 4";
+            return Err(words.into());
+        }
+        ([request.elements(&[2, rows, half])?; 2], params)
+    } else {
+        let (a, b, params) = formed(&KERNEL, request)?;
+        ([span(&a), span(&b)], params)
+    };
+    let count = params.count as usize;
+    let [da, db, dx] = written(request.flags, count);
+    Ok(Case {
+        label: format!("{count}"),
+        flags: request.flags,
+        params: bytemuck::bytes_of(&params).to_vec(),
+        buffers: vec![
+            request.input("dy", count)?,
+            request.input("a", size[0])?,
+            request.input("b", size[1])?,
+            da,
+            db,
+            dx,
+        ],
+        relative: 1e-5,
+        absolute: 1e-6,
+        terms: Some(|args| {
+            let (p, strided) = (args.params::<PairParams>(), args.has("strided"));
+            let dy = args.input("dy");
+            let b = |i| args.input("b")[positions(&p, strided, i).1];
+            let da = (0..p.count as usize).map(|i| (dy[i] * b(i)).abs()).collect();
+            outputs(args, da, dy.iter().map(|v| v.abs()).collect())
+        }),
+    })
+}
+
+/// The outputs that these flags ask for: da, db and the packed dx.
+fn written(flags: Flags, count: usize) -> [CaseBuffer; 3] {
+    let output = |wanted: [&str; 2], n| {
+        let there = wanted.iter().any(|flag| KERNEL.has(flags, flag));
+        if there { CaseBuffer::Output(n) } else { CaseBuffer::Absent }
+    };
+    [
+        output(["da", "both"], count),
+        output(["db", "both"], count),
+        output(["packed", "packed_swapped"], 2 * count),
+    ]
 }
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -126,23 +193,23 @@ pub(crate) fn cases() -> Vec<Case> {
                 let (form, params) =
                     if packed { plan_packed(rows, half, *want == "packed_swapped") } else { plan(&a, &b) };
                 let count = params.count as usize;
-                let output = |flags: &[&str], n| {
-                    if flags.contains(want) { CaseBuffer::Output(n) } else { CaseBuffer::Absent }
-                };
+                let flags = KERNEL.set(&[act, form, want]);
+                let [da, db, dx] = written(flags, count);
                 all.push(Case {
                     label: format!("{act} {name} {want}"),
-                    flags: KERNEL.set(&[act, form, want]),
+                    flags,
                     params: bytemuck::bytes_of(&params).to_vec(),
                     buffers: vec![
                         CaseBuffer::Floats(spread(count, 3, -1.0, 1.0)),
                         CaseBuffer::Floats(gate_values(if packed { 2 * count } else { span(&a) })),
                         CaseBuffer::Floats(spread(if packed { 2 * count } else { span(&b) }, 2, -2.0, 2.0)),
-                        output(&["da", "both"], count),
-                        output(&["db", "both"], count),
-                        output(&["packed", "packed_swapped"], 2 * count),
+                        da,
+                        db,
+                        dx,
                     ],
                     relative: 1e-5,
                     absolute: 1e-6,
+                    terms: None,
                 });
             }
         }

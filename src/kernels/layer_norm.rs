@@ -1,7 +1,7 @@
 //! Layer normalisation, forward (Ba et al. 2016, arXiv:1607.06450): `y = (x − mean) · rstd · weight + bias` by rows.
 
 use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
 use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, Strategy, Traits};
 use crate::accumulate::{load, store, sum_by};
 use crate::error::Result;
@@ -147,7 +147,8 @@ pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
             let bias = if args.has("bias") { args.input("bias")[k] } else { 0.0 };
             y.push((x - mean) * rstd * weight + bias);
         }
-        means.push(mean);
+        // Nothing deviates from an infinite mean by a number: both statistics are NaN.
+        means.push(if rstd.is_nan() { f64::NAN } else { mean });
         rstds.push(rstd);
     }
     vec![vec![], vec![], vec![], y, means, rstds]
@@ -168,30 +169,66 @@ pub(crate) const SIZES: &[(usize, usize, f32)] = &[
     (2, 4100, 0.0),
 ];
 
+pub(crate) static SIZING: Sizing = Sizing {
+    sizes: &[("rows", 1024), ("cols", 768)],
+    // The square of a value.
+    largest: 1e18,
+    grids: &[("y", 1)],
+    make: |request| Ok(Case { terms: Some(terms), ..sized(request)? }),
+};
+
+fn sized(request: &Request<'_>) -> Made<Case> {
+    let [rows, cols] = request.sizes()?;
+    let count = request.elements(&[rows, cols])?;
+    let params = Params { rows: rows as u32, cols: cols as u32, eps: 1e-5, inverse_cols: 1.0 / cols as f32 };
+    let affine = |name| {
+        let wanted = KERNEL.has(request.flags, name);
+        if wanted { request.input(name, cols) } else { Ok(CaseBuffer::Absent) }
+    };
+    Ok(Case {
+        label: format!("{rows}x{cols}"),
+        flags: request.flags,
+        params: bytemuck::bytes_of(&params).to_vec(),
+        buffers: vec![
+            request.input("x", count)?,
+            affine("weight")?,
+            affine("bias")?,
+            CaseBuffer::Output(count),
+            CaseBuffer::Output(rows),
+            CaseBuffer::Output(rows),
+        ],
+        // What a variance shifted by the rest of the mean reaches, and division and root on a GPU.
+        relative: 3e-6,
+        absolute: 2e-6,
+        terms: None,
+    })
+}
+
+fn terms(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+    let (p, plain) = (args.params::<Params>(), vec![1.0; args.params::<Params>().cols as usize]);
+    let weight = if args.has("weight") { args.input("weight") } else { &plain };
+    let rows = || args.input("x").chunks_exact(p.cols as usize);
+    let y = rows().flat_map(|row| {
+        let (mean, rstd) = statistics64(row, f64::from(p.eps));
+        row.iter().zip(weight).map(move |(x, w)| (1.0 + ((x - mean) * rstd).abs()) * w.abs())
+    });
+    let means = rows().map(|row| row.iter().map(|x| x.abs()).sum::<f64>() / row.len() as f64);
+    let rstds = rows().map(|row| statistics64(row, f64::from(p.eps)).1);
+    vec![vec![], vec![], vec![], y.collect(), means.collect(), rstds.collect()]
+}
+
 pub(crate) fn cases() -> Vec<Case> {
-    let mut all = Vec::new();
-    for (k, &(rows, cols, around)) in SIZES.iter().enumerate() {
-        let (weight, bias) = (k % 2 == 0, k % 4 < 2);
-        let params = Params { rows: rows as u32, cols: cols as u32, eps: 1e-5, inverse_cols: 1.0 / cols as f32 };
-        let affine = |wanted, seed| {
-            if wanted { CaseBuffer::Floats(spread(cols, seed, 0.5, 1.5)) } else { CaseBuffer::Absent }
+    let made = SIZES.iter().enumerate().map(|(k, &(rows, cols, around))| {
+        let fill: Fill<'_> = &|binding, n| {
+            Ok(match binding {
+                "x" => spread(n, 1, around - 2.0, around + 2.0),
+                "weight" => spread(n, 2, 0.5, 1.5),
+                _ => spread(n, 3, 0.5, 1.5),
+            })
         };
-        all.push(Case {
-            label: format!("{rows}x{cols} around {around}"),
-            flags: flags(weight, bias),
-            params: bytemuck::bytes_of(&params).to_vec(),
-            buffers: vec![
-                CaseBuffer::Floats(spread(rows * cols, 1, around - 2.0, around + 2.0)),
-                affine(weight, 2),
-                affine(bias, 3),
-                CaseBuffer::Output(rows * cols),
-                CaseBuffer::Output(rows),
-                CaseBuffer::Output(rows),
-            ],
-            // What a variance shifted by the rest of the mean reaches, and division and root on a GPU.
-            relative: 3e-6,
-            absolute: 2e-6,
-        });
-    }
-    all
+        let case = sized(&Request { flags: flags(k % 2 == 0, k % 4 < 2), sizes: &[rows, cols], fill });
+        let label = format!("{rows}x{cols} around {around}");
+        Case { label, ..case.expect("sizes of a case fit") }
+    });
+    made.collect()
 }

@@ -4,7 +4,7 @@
 
 use super::layer_norm::{HELD, SIZES, held_form, held_workgroups, load_splat, statistics64};
 use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
 use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS};
 use crate::accumulate::{load, store, sum_by};
 use crate::error::Result;
@@ -139,36 +139,87 @@ pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     std::iter::repeat_n(Vec::new(), 5).chain(outputs).collect()
 }
 
-pub(crate) fn cases() -> Vec<Case> {
-    let mut all = Vec::new();
-    // The last rows make groups of two, the last of one.
-    for (k, &(rows, cols, around)) in SIZES.iter().chain(&[(4097, 8, 3.0)]).enumerate() {
-        let (weight, wants) = (k % 2 == 0, [k % 3 != 1, k % 3 != 2, k % 4 != 3]);
-        let params = Params::new(rows, cols);
-        let x = spread(rows * cols, 1, around - 2.0, around + 2.0);
-        let wide: Vec<f64> = x.iter().map(|&v| f64::from(v)).collect();
-        let stats: Vec<(f64, f64)> = wide.chunks(cols).map(|r| statistics64(r, 1e-5)).collect();
-        let output = |wanted, n| if wanted { CaseBuffer::Output(n) } else { CaseBuffer::Absent };
-        let affine = if weight { CaseBuffer::Floats(spread(cols, 2, 0.5, 1.5)) } else { CaseBuffer::Absent };
-        let sums = params.rows as usize * cols;
-        all.push(Case {
-            label: format!("{rows}x{cols} around {around}"),
-            flags: flags(weight, wants),
-            params: bytemuck::bytes_of(&params).to_vec(),
-            buffers: vec![
-                CaseBuffer::Floats(spread(rows * cols, 4, -1.0, 1.0)),
-                CaseBuffer::Floats(x),
-                CaseBuffer::Floats(stats.iter().map(|s| s.0 as f32).collect()),
-                CaseBuffer::Floats(stats.iter().map(|s| s.1 as f32).collect()),
-                affine,
-                output(wants[0], rows * cols),
-                output(wants[1], sums),
-                output(wants[2], sums),
-            ],
-            // A row of one column has rstd = 316 and a gradient of exactly zero.
-            relative: 1e-5,
-            absolute: if cols == 1 { 1e-3 } else { 5e-6 },
-        });
+pub(crate) static SIZING: Sizing = Sizing {
+    sizes: &[("rows", 1024), ("cols", 768)],
+    // The product of dy and weight, many times a standard deviation.
+    largest: 1e12,
+    grids: &[("dx", 1), ("dw", 1), ("db", 1)],
+    make: |request| Ok(Case { terms: Some(terms), ..sized(request)? }),
+};
+
+fn sized(request: &Request<'_>) -> Made<Case> {
+    let [rows, cols] = request.sizes()?;
+    let count = request.elements(&[rows, cols])?;
+    let params = Params::new(rows, cols);
+    let x = request.values("x", count)?;
+    let wide: Vec<f64> = x.iter().map(|&v| f64::from(v)).collect();
+    let saved = wide.chunks(cols).map(|row| statistics64(row, 1e-5));
+    let (mean, rstd) = saved.map(|(mean, rstd)| (mean as f32, rstd as f32)).unzip();
+    let has = |flag| KERNEL.has(request.flags, flag);
+    let output = |flag, n| if has(flag) { CaseBuffer::Output(n) } else { CaseBuffer::Absent };
+    let sums = params.rows as usize * cols;
+    Ok(Case {
+        label: format!("{rows}x{cols}"),
+        flags: request.flags,
+        params: bytemuck::bytes_of(&params).to_vec(),
+        buffers: vec![
+            request.input("dy", count)?,
+            CaseBuffer::Floats(x),
+            CaseBuffer::Floats(mean),
+            CaseBuffer::Floats(rstd),
+            if has("weight") { request.input("weight", cols)? } else { CaseBuffer::Absent },
+            output("dx", count),
+            output("dw", sums),
+            output("db", sums),
+        ],
+        relative: 1e-5,
+        absolute: 5e-6,
+        terms: None,
+    })
+}
+
+/// The reference with every difference a sum.
+fn terms(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
+    let p = args.params::<Params>();
+    let n = p.cols as usize;
+    let mut dx = Vec::new();
+    let [mut dw, mut db] = [(); 2].map(|()| vec![0.0; p.rows as usize * n]);
+    for row in 0..p.all_rows as usize {
+        let (x, dy) = (&args.input("x")[row * n..][..n], &args.input("dy")[row * n..][..n]);
+        let mean = x.iter().sum::<f64>() / n as f64;
+        let rstd = args.input("rstd")[row];
+        let weight = |k: usize| if args.has("weight") { args.input("weight")[k] } else { 1.0 };
+        let g: Vec<f64> = dy.iter().enumerate().map(|(k, dy)| (dy * weight(k)).abs()).collect();
+        let normal: Vec<f64> = x.iter().map(|x| 1.0 + ((x - mean) * rstd).abs()).collect();
+        let c1 = g.iter().sum::<f64>() / n as f64;
+        let c2 = g.iter().zip(&normal).map(|(g, x)| g * x).sum::<f64>() / n as f64;
+        // Where infinities meet, the order of terms decides between NaN and infinity.
+        let known = |v: f64| if v.is_finite() { v } else { f64::NAN };
+        dx.extend(g.iter().zip(&normal).map(|(g, x)| known(rstd * (g + c1 + x * c2))));
+        for k in 0..n {
+            dw[row / p.group_rows as usize * n + k] += dy[k].abs() * normal[k];
+            db[row / p.group_rows as usize * n + k] += dy[k].abs();
+        }
     }
-    all
+    std::iter::repeat_n(Vec::new(), 5).chain([dx, dw, db]).collect()
+}
+
+pub(crate) fn cases() -> Vec<Case> {
+    // The last rows make groups of two, the last of one.
+    let shapes = SIZES.iter().chain(&[(4097, 8, 3.0)]).enumerate();
+    let made = shapes.map(|(k, &(rows, cols, around))| {
+        let fill: Fill<'_> = &|binding, n| {
+            Ok(match binding {
+                "x" => spread(n, 1, around - 2.0, around + 2.0),
+                "weight" => spread(n, 2, 0.5, 1.5),
+                _ => spread(n, 4, -1.0, 1.0),
+            })
+        };
+        let flags = flags(k % 2 == 0, [k % 3 != 1, k % 3 != 2, k % 4 != 3]);
+        let case = sized(&Request { flags, sizes: &[rows, cols], fill }).expect("sizes of a case fit");
+        // A row of one column has rstd = 316 and a gradient of exactly zero.
+        let absolute = if cols == 1 { 1e-3 } else { case.absolute };
+        Case { label: format!("{rows}x{cols} around {around}"), absolute, ..case }
+    });
+    made.collect()
 }

@@ -1,7 +1,7 @@
 //! Matrix product `c = a b` over batches; a transposed operand is read through its strides, never copied.
 
 use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, Sizing, of_magnitudes, spread};
 use crate::kernel::{Binding, CpuArgs, FLOATS, Kernel, Strategy, UNTUNED};
 use crate::error::Result;
 use crate::wgsl::source::shader;
@@ -126,6 +126,33 @@ pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     vec![vec![], vec![], c]
 }
 
+pub(crate) static SIZING: Sizing = Sizing {
+    sizes: &[("batches", 1), ("m", 512), ("k", 512), ("n", 512)],
+    // A product of two, thousands of times.
+    largest: 1e15,
+    grids: &[("c", 3)],
+    make: |request| {
+        let [batches, m, k, n] = request.sizes()?;
+        let [of_a, of_b, of_c] = [[batches, m, k], [batches, k, n], [batches, m, n]];
+        let counts = (request.elements(&of_a)?, request.elements(&of_b)?, request.elements(&of_c)?);
+        let [a, b] = [of_a, of_b].map(|dims| Layout::contiguous(Shape::from_checked(&dims)));
+        Ok(Case {
+            label: format!("{m}x{n}x{k}"),
+            flags: request.flags,
+            params: bytemuck::bytes_of(&Params::new(&a, &b)).to_vec(),
+            buffers: vec![
+                request.input("a", counts.0)?,
+                request.input("b", counts.1)?,
+                CaseBuffer::Output(counts.2),
+            ],
+            // Every addition rounds; the errors walk at random.
+            relative: 0.0,
+            absolute: 1.2e-7 * (1.0 + (k as f64).sqrt()),
+            terms: Some(|args| of_magnitudes(args, reference)),
+        })
+    },
+};
+
 pub(crate) fn cases() -> Vec<Case> {
     let of = |dims: &[usize]| Layout::contiguous(Shape::from_checked(dims));
     let mut all = Vec::new();
@@ -149,6 +176,7 @@ pub(crate) fn cases() -> Vec<Case> {
                 // k terms below 1, each sum rounded.
                 relative: 3e-6,
                 absolute: 1e-7 * (k as f64) + 1e-6,
+                terms: None,
             });
         }
     }

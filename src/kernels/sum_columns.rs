@@ -2,7 +2,7 @@
 
 use super::sum_rows::{STAGED, STAGES, flags, staged_buffers, staged_outputs};
 use crate::kernel::params;
-use crate::kernel::check::{Case, RefArgs};
+use crate::kernel::check::{Case, Fill, Made, RefArgs, Request, Sizing, of_magnitudes, spread};
 use crate::kernel::{CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
 use crate::wgsl::source::shader;
@@ -77,29 +77,46 @@ pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
     staged_outputs(args, sums)
 }
 
+pub(crate) static SIZING: Sizing = Sizing {
+    sizes: &[("outer", 1), ("length", 4096), ("inner", 768)],
+    largest: 1e30,
+    grids: &[("out", 2), ("partials_out", 2)],
+    make: |request| {
+        // Up to 256 additions one after the other.
+        Ok(Case { relative: 0.0, terms: Some(|args| of_magnitudes(args, reference)), ..sized(request)? })
+    },
+};
+
+fn sized(request: &Request<'_>) -> Made<Case> {
+    let [outer, length, inner] = request.sizes()?;
+    let groups = usize::div_ceil(length, per_group(length));
+    let params = Params {
+        outer: outer as u32,
+        length: length as u32,
+        inner: inner as u32,
+        groups: groups as u32,
+        per_group: per_group(length) as u32,
+        scale: 0.5,
+    };
+    let inputs = request.elements(&[outer, length, inner])?;
+    Ok(Case {
+        label: format!("{outer}x{length}x{inner}"),
+        flags: request.flags,
+        params: bytemuck::bytes_of(&params).to_vec(),
+        buffers: staged_buffers(&KERNEL, request, inputs, outer * groups * inner)?,
+        // Up to 128 terms below 1.
+        relative: 2e-6,
+        absolute: 3e-6,
+        terms: None,
+    })
+}
+
 pub(crate) fn cases() -> Vec<Case> {
-    let mut all = Vec::new();
-    for (outer, length, inner, fresh, last) in
-        [(1, 1, 1, true, true), (3, 5, 67, true, true), (2, 300, 3, true, false), (1, 7, 300, false, true)]
-    {
-        let groups = usize::div_ceil(length, per_group(length));
-        let params = Params {
-            outer: outer as u32,
-            length: length as u32,
-            inner: inner as u32,
-            groups: groups as u32,
-            per_group: per_group(length) as u32,
-            scale: 0.5,
-        };
-        all.push(Case {
-            label: format!("{outer}x{length}x{inner}"),
-            flags: flags(&KERNEL, fresh, last),
-            params: bytemuck::bytes_of(&params).to_vec(),
-            buffers: staged_buffers(fresh, last, outer * length * inner, outer * groups * inner),
-            // Up to 128 terms below 1.
-            relative: 2e-6,
-            absolute: 3e-6,
-        });
-    }
-    all
+    let shapes =
+        [(1, 1, 1, true, true), (3, 5, 67, true, true), (2, 300, 3, true, false), (1, 7, 300, false, true)];
+    let fill: Fill<'_> = &|_, n| Ok(spread(n, 1, -1.0, 1.0));
+    let made = shapes.map(|(outer, length, inner, fresh, last)| {
+        sized(&Request { flags: flags(&KERNEL, fresh, last), sizes: &[outer, length, inner], fill })
+    });
+    made.into_iter().map(|case| case.expect("sizes of a case fit")).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::layer_norm::row_workgroups;
 use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, RefArgs, spread};
+use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, of_magnitudes, spread};
 use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, UNTUNED};
 use crate::accumulate::sum;
 use crate::error::Result;
@@ -86,41 +86,68 @@ pub(crate) fn staged_outputs(args: &RefArgs<'_>, sums: Vec<f64>) -> Vec<Vec<f64>
     vec![vec![], vec![], last, partial]
 }
 
-/// The buffers of a stage's case.
-pub(crate) fn staged_buffers(fresh: bool, last: bool, inputs: usize, outputs: usize) -> Vec<CaseBuffer> {
-    let input = CaseBuffer::Floats(spread(inputs, 1, -1.0, 1.0));
-    let (x, partials) = if fresh { (input, CaseBuffer::Absent) } else { (CaseBuffer::Absent, input) };
+/// The buffers of a stage.
+pub(crate) fn staged_buffers(
+    kernel: &Kernel,
+    request: &Request<'_>,
+    inputs: usize,
+    outputs: usize,
+) -> Made<Vec<CaseBuffer>> {
+    let has = |flag| kernel.has(request.flags, flag);
+    let (x, partials) = if has("fresh") {
+        (request.input("x", inputs)?, CaseBuffer::Absent)
+    } else {
+        (CaseBuffer::Absent, request.input("partials_in", inputs)?)
+    };
     let out = CaseBuffer::Output(outputs);
-    let (whole, part) = if last { (out, CaseBuffer::Absent) } else { (CaseBuffer::Absent, out) };
-    vec![x, partials, whole, part]
+    let (whole, part) = if has("last") { (out, CaseBuffer::Absent) } else { (CaseBuffer::Absent, out) };
+    Ok(vec![x, partials, whole, part])
+}
+
+pub(crate) static SIZING: Sizing = Sizing {
+    sizes: &[("rows", 1024), ("cols", 4096)],
+    largest: 1e30,
+    grids: &[],
+    make: |request| {
+        let case = sized(request, CHUNK)?;
+        Ok(Case { relative: 0.0, terms: Some(|args| of_magnitudes(args, reference)), ..case })
+    },
+};
+
+fn sized(request: &Request<'_>, chunk: usize) -> Made<Case> {
+    let [rows, cols] = request.sizes()?;
+    let inputs = request.elements(&[rows, cols])?;
+    let chunks = usize::div_ceil(cols, chunk);
+    let params = Params {
+        rows: (rows * chunks) as u32,
+        cols: cols as u32,
+        chunks: chunks as u32,
+        chunk: chunk as u32,
+        scale: 0.5,
+    };
+    Ok(Case {
+        label: format!("{rows}x{cols} in {chunk}"),
+        flags: request.flags,
+        params: bytemuck::bytes_of(&params).to_vec(),
+        buffers: staged_buffers(&KERNEL, request, inputs, rows * chunks)?,
+        // A few hundred terms below 1.
+        relative: 2e-6,
+        absolute: 2e-6,
+        terms: None,
+    })
 }
 
 pub(crate) fn cases() -> Vec<Case> {
-    let mut all = Vec::new();
-    for (rows, cols, chunk, fresh, last) in [
+    let fill: Fill<'_> = &|_, n| Ok(spread(n, 1, -1.0, 1.0));
+    let made = [
         (1, 1, CHUNK, true, true),
         (3, 65, CHUNK, true, true),
         (2, 1000, 256, true, false),
         (2, 4, CHUNK, false, true),
         (130, 7, 3, false, false),
-    ] {
-        let chunks = usize::div_ceil(cols, chunk);
-        let params = Params {
-            rows: (rows * chunks) as u32,
-            cols: cols as u32,
-            chunks: chunks as u32,
-            chunk: chunk as u32,
-            scale: 0.5,
-        };
-        all.push(Case {
-            label: format!("{rows}x{cols} in {chunk}"),
-            flags: flags(&KERNEL, fresh, last),
-            params: bytemuck::bytes_of(&params).to_vec(),
-            buffers: staged_buffers(fresh, last, rows * cols, rows * chunks),
-            // A few hundred terms below 1.
-            relative: 2e-6,
-            absolute: 2e-6,
-        });
-    }
-    all
+    ]
+    .map(|(rows, cols, chunk, fresh, last)| {
+        sized(&Request { flags: flags(&KERNEL, fresh, last), sizes: &[rows, cols], fill }, chunk)
+    });
+    made.into_iter().map(|case| case.expect("sizes of a case fit")).collect()
 }

@@ -1,9 +1,9 @@
 // The controls of the page and what they are set to.
 import type { SplitName } from "./data";
+import { element } from "./dom";
 import type { Settings } from "./trainer";
 import { epochsPerRun } from "./trainer";
 import type { Trainer } from "./trainer";
-import { element } from "./view";
 
 export type Device = "auto" | "webgpu" | "cpu";
 

@@ -7,6 +7,7 @@ import type { Curve } from "./curve";
 import { levelsOf, loadDigits, splitDigits } from "./data";
 import type { Digits, Split, SplitName } from "./data";
 import { Wall } from "./digits";
+import { element } from "./dom";
 import { faultOf, lostFault } from "./faults";
 import type { Fault, Remedy } from "./faults";
 import { Pad } from "./pad";
@@ -27,15 +28,15 @@ export class Demo {
   /** The last run on each split, the one under way included. */
   private readonly curves: Record<SplitName, Curve | null> = { shuffled: null, writers: null };
   private readonly charts = new Charts(
-    view.element("loss-chart", HTMLElement),
-    view.element("accuracy-chart", HTMLElement),
+    element("loss-chart", HTMLElement),
+    element("accuracy-chart", HTMLElement),
   );
-  private readonly wall = new Wall(view.element("wall", HTMLCanvasElement));
+  private readonly wall = new Wall(element("wall", HTMLCanvasElement));
   private readonly recogniser = new Recogniser((error) => {
     this.fail(faultOf(error));
   });
   private readonly pad = new Pad(
-    view.element("pad", HTMLCanvasElement),
+    element("pad", HTMLCanvasElement),
     (levels) => {
       this.recogniser.look(levels);
     },
@@ -217,7 +218,7 @@ export class Demo {
     view.showMemory(this.engine);
     const other = this.curves[otherSplit(split.name)];
     this.charts.show(progress.curve, other);
-    view.element("key-other", HTMLElement).hidden = !other;
+    element("key-other", HTMLElement).hidden = !other;
     if (evaluated) {
       view.showAccuracy(split.name, progress.evaluation);
       view.showMisses(split.test, progress.evaluation, this.pick);
@@ -228,7 +229,7 @@ export class Demo {
 
   private readonly pick = (levels: Uint8Array): void => {
     this.pad.load(levels);
-    view.element("pad", HTMLElement).scrollIntoView({ block: "nearest" });
+    element("pad", HTMLElement).scrollIntoView({ block: "nearest" });
   };
 
   /** One held-out example of each digit. */
@@ -242,6 +243,6 @@ export class Demo {
       const label = String(test.labels[row]);
       return { levels: levelsOf(test, row), label: `A ${label}: load it into the pad`, caption: label };
     });
-    view.showThumbnails(view.element("samples", HTMLElement), thumbnails, this.pick);
+    view.showThumbnails(element("samples", HTMLElement), thumbnails, this.pick);
   }
 }

@@ -1,11 +1,12 @@
 // Starts the page: wires the controls and reads the address (?autostart, ?device=cpu, ?seed=7).
 import { chooseDevice, controls, radios } from "./controls";
 import { Demo } from "./demo";
+import { element } from "./dom";
 import { faultOf } from "./faults";
 import modelSource from "./model.ts?raw";
 import "./style.css";
 import { onThemeChange } from "./theme";
-import { element, makeBars } from "./view";
+import { makeBars } from "./view";
 
 makeBars();
 element("code", HTMLElement).textContent = modelSource.trim();

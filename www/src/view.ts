@@ -3,6 +3,7 @@ import type { Engine } from "wgrad";
 import { levelsOf } from "./data";
 import type { SplitName, Subset } from "./data";
 import { paintDigit } from "./digits";
+import { element } from "./dom";
 import type { Evaluation } from "./evaluation";
 import { remedyWords } from "./faults";
 import type { Fault, Remedy } from "./faults";
@@ -10,12 +11,6 @@ import { epochsPerRun } from "./trainer";
 import type { Progress, Trainer } from "./trainer";
 
 const mostMisses = 24;
-
-export function element<T extends HTMLElement>(id: string, type: new () => T): T {
-  const found = document.getElementById(id);
-  if (!(found instanceof type)) throw new Error(`the page has no #${id} of that kind`);
-  return found;
-}
 
 /** Text for people and the number itself for machines. */
 export function write(id: string, text: string, value: number | null = null): void {
