@@ -62,6 +62,17 @@ fn slope(x: wide) -> Slope {
 }
 #endif
 
+// dy * b * act'. Where dy * b alone is infinite, which is told by its bits, the derivative comes first: it may be zero.
+fn to_gate(upstream: wide, b: wide, derivative: wide) -> wide {
+  let both = upstream * b;
+#if vec4
+  let infinite = (bitcast<vec4<u32>>(both) & vec4<u32>(0x7fffffffu)) == vec4<u32>(0x7f800000u);
+#else
+  let infinite = (bitcast<u32>(both) & 0x7fffffffu) == 0x7f800000u;
+#endif
+  return select(both * derivative, upstream * derivative * b, infinite);
+}
+
 // The width of a packed row's half, and where output i lies in the first half.
 fn packed_width() -> u32 {
 #if vec4
@@ -88,22 +99,22 @@ fn main(
   let s = slope(wide(a[at.x]));
 #if packed
   let first = packed_row(i);
-  dx[first] = narrow(upstream * s.derivative * wide(b[at.y]));
+  dx[first] = narrow(to_gate(upstream, wide(b[at.y]), s.derivative));
   dx[first + packed_width()] = narrow(upstream * s.value);
 #endif
 #if packed_swapped
   let first = packed_row(i);
   dx[first] = narrow(upstream * s.value);
-  dx[first + packed_width()] = narrow(upstream * s.derivative * wide(b[at.y]));
+  dx[first + packed_width()] = narrow(to_gate(upstream, wide(b[at.y]), s.derivative));
 #endif
 #if da
-  da[i] = narrow(upstream * s.derivative * wide(b[at.y]));
+  da[i] = narrow(to_gate(upstream, wide(b[at.y]), s.derivative));
 #endif
 #if db
   db[i] = narrow(upstream * s.value);
 #endif
 #if both
-  da[i] = narrow(upstream * s.derivative * wide(b[at.y]));
+  da[i] = narrow(to_gate(upstream, wide(b[at.y]), s.derivative));
   db[i] = narrow(upstream * s.value);
 #endif
 }

@@ -80,8 +80,11 @@ fn backward<A: Activation>(dy: &[f32], a: &[f32], b: &[f32], da: &mut [f32], db:
     for (((dy, a), b), (da, db)) in operands.zip(da.chunks_exact_mut(4).zip(db.chunks_exact_mut(4))) {
         let upstream = F32x4::load(dy);
         let (value, derivative) = A::value_and_derivative(F32x4::load(a));
-        // A derivative that is zero comes first: upstream and b together may overflow.
-        (upstream * derivative * F32x4::load(b)).store(da);
+        // Where upstream · b alone is infinite the derivative comes first: it may be zero.
+        let (b, infinity) = (F32x4::load(b), F32x4::splat(f32::INFINITY));
+        let both = upstream * b;
+        let overflow = both.abs().eq(infinity);
+        F32x4::select(overflow, upstream * derivative * b, both * derivative).store(da);
         (upstream * value).store(db);
     }
     let rest = dy.len() - body;
