@@ -19,7 +19,8 @@ async function batch({ run }, k) {
 async function repetitions(contestant, milliseconds) {
   await batch(contestant, 1);
   for (let k = 1; ; k *= 2) {
-    const took = await batch(contestant, k);
+    // The better of two: one hiccup must not settle how often the rest is done.
+    const took = Math.min(await batch(contestant, k), await batch(contestant, k));
     if (took >= milliseconds / 2) return Math.max(1, Math.round((k * milliseconds) / took));
   }
 }

@@ -2,6 +2,7 @@
 // their names; `npm test -- --list` names them.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { formatRust } from "./format.mjs";
 import { findChromedriver } from "./lib/browser.mjs";
 import { root, run, runModule } from "./lib/process.mjs";
 import { setup } from "./setup.mjs";
@@ -11,7 +12,7 @@ const denyWarnings = ["--", "-D", "warnings"];
 
 // `needsBuild`: reads js/generated or dist, so the step brings the build along (a second or two when it is warm).
 const steps = [
-  { name: "cargo fmt", action: () => run("cargo", ["fmt", "--all", "--check"]) },
+  { name: "cargo fmt", action: () => formatRust("--check") },
   { name: "cargo clippy", action: () => run("cargo", ["clippy", "--all-targets", ...denyWarnings]) },
   {
     name: "cargo clippy wasm32",

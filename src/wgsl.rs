@@ -200,7 +200,11 @@ fn expand(
             other => return Err(fail(number, format!("unknown directive #{other}"))),
         }
     }
-    if open.is_empty() { Ok(()) } else { Err(fail(source.matches('\n').count(), "an #if is not closed".into())) }
+    if open.is_empty() {
+        Ok(())
+    } else {
+        Err(fail(source.matches('\n').count(), "an #if is not closed".into()))
+    }
 }
 
 #[cfg(test)]

@@ -389,8 +389,9 @@ proptest! {
 
     #[test]
     fn layer_norms(([x, w, b], count) in normed(), weight: bool, bias: bool, seed: u64, wants in 0..8u8) {
-        // An eps as large as this keeps rows of one value from being all rounding error.
-        const EPS: f32 = 1e-2;
+        // Where values of a row are close together, a gradient is a difference of terms 1 / √eps times as large: an eps like this
+        // keeps their rounding below the tolerance.
+        const EPS: f32 = 0.25;
         let grad = |k: u8| wants >> k & 1 == 1;
         let mut call = Call::default().with(x, seed, (-2.0, 2.0), grad(0));
         if weight {

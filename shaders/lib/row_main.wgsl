@@ -11,10 +11,10 @@ fn main(
 }
 #elif subgroups
 #if narrow
-// Eight rows a workgroup. Subgroups take the rows in the order in which they come: which subgroup works on a row does not
-// matter, and nothing is assumed of a subgroup's size or of which invocations form it.
+// Eight rows a workgroup. A subgroup's place is how many subgroups have a first invocation before its own: nothing is assumed of
+// a subgroup's size or of which invocations form it.
 const TEAM_ROWS: u32 = 8u;
-var<workgroup> arrivals: atomic<u32>;
+var<workgroup> firsts: array<u32, 256>;
 #endif
 @compute @workgroup_size(256)
 fn main(
@@ -27,9 +27,15 @@ fn main(
   subgroup_lane = invocation;
   subgroup_lanes = size;
 #if narrow
-  var place = 0u;
-  if invocation == 0u { place = atomicAdd(&arrivals, 1u); }
-  place = subgroupBroadcastFirst(place);
+  let first = subgroupMin(local);
+  firsts[local] = select(0u, 1u, local == first);
+  workgroupBarrier();
+  var before = 0u;
+  for (var k = 0u; k < 256u; k += size) {
+    let other = k + invocation;
+    before += select(0u, firsts[min(other, 255u)], other < first);
+  }
+  var place = subgroupAdd(before);
   for (; place < TEAM_ROWS; place += 256u / size) {
     let row = linear_workgroup(workgroup, workgroups) * TEAM_ROWS + place;
     if row < params.rows { row_kernel(row, invocation); }

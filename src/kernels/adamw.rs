@@ -1,9 +1,9 @@
 //! One step of AdamW in place (Loshchilov and Hutter 2019, arXiv:1711.05101), with PyTorch's order of operations.
 
-use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, of_magnitudes, spread};
-use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
+use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, of_magnitudes, spread};
+use crate::kernel::params;
+use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, UNTUNED};
 use crate::wgsl::source::shader;
 
 params! {

@@ -1,11 +1,11 @@
 //! Elementwise arithmetic of two operands: `out = a ∘ b` for +, −, ·, ÷.
 
 use super::gated::{formed, layouts, span};
+use crate::error::Result;
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, Sizing, spread};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
-use crate::error::Result;
-use crate::wgsl::source::shader;
 use crate::pairing::{FORMS, PairParams, for_each_block, invocations, plan, positions, zip_lanes};
+use crate::wgsl::source::shader;
 
 /// The operations, as flags.
 pub(crate) const OPERATIONS: &[&str] = &["add", "sub", "mul", "div"];

@@ -1,15 +1,15 @@
 //! Copies elements from one layout to another: what makes a view contiguous, and what writes into a view.
 
 use super::gated::{layouts, span};
-use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, RefArgs, Sizing, spread};
-use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Kernel, UNTUNED};
 use crate::error::Result;
-use crate::wgsl::source::shader;
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, Sizing, spread};
+use crate::kernel::params;
+use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Kernel, UNTUNED};
 use crate::layout::{Layout, merge};
 use crate::pairing::{PairParams, for_each_run, lanes, positions};
 use crate::shape::Shape;
 use crate::wgsl::Scalar;
+use crate::wgsl::source::shader;
 
 params! {
     struct Params {
@@ -41,7 +41,8 @@ impl Params {
     /// The same walk as a pair's: the source is `a`, the target `b`.
     fn as_pair(&self) -> PairParams {
         // A scalar has no dimension left to walk: give it one of size 1.
-        let (rank, sizes) = if self.rank == 0 { (1, lanes([1].into_iter())) } else { (self.rank, self.sizes) };
+        let (rank, sizes) =
+            if self.rank == 0 { (1, lanes([1].into_iter())) } else { (self.rank, self.sizes) };
         PairParams {
             count: self.count,
             cols: self.count,
@@ -128,9 +129,13 @@ pub(crate) static SIZING: Sizing = Sizing {
 pub(crate) fn cases() -> Vec<Case> {
     layouts()
         .into_iter()
-        .flat_map(|(name, a, b)| [(name, a, Layout::contiguous(*a.shape())), (name, Layout::contiguous(*b.shape()), b)])
+        .flat_map(|(name, a, b)| {
+            [(name, a, Layout::contiguous(*a.shape())), (name, Layout::contiguous(*b.shape()), b)]
+        })
         // Several elements for one place have no order: a target never repeats.
-        .filter(|(_, _, target)| target.strides().iter().zip(target.shape().iter()).all(|(&s, &n)| s != 0 || n == 1))
+        .filter(|(_, _, target)| {
+            target.strides().iter().zip(target.shape().iter()).all(|(&s, &n)| s != 0 || n == 1)
+        })
         .map(|(name, source, target)| Case {
             label: format!("{name} to {:?}", target.strides()),
             flags: KERNEL.set(&[]),

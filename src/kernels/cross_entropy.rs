@@ -1,15 +1,15 @@
 //! Softmax cross-entropy from integer labels, forward: `loss = log Σ exp(x) − x[target]` by rows, with label smoothing.
 
 use super::layer_norm::row_workgroups;
-use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
-use crate::kernel::{Access, Binding, CpuArgs, Element, FLOATS, Kernel, ROWS, UNTUNED};
-use crate::kernels::ALL;
 use crate::accumulate::{load, sum_by};
 use crate::error::{Error, Result};
-use crate::wgsl::source::shader;
+use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
+use crate::kernel::params;
+use crate::kernel::{Access, Binding, CpuArgs, Element, FLOATS, Kernel, ROWS, UNTUNED};
+use crate::kernels::ALL;
 use crate::math::exponential::{exp, ln_f32};
 use crate::simd::F32x4;
+use crate::wgsl::source::shader;
 
 params! {
     struct Params {
@@ -56,7 +56,10 @@ pub(crate) static KERNEL: Kernel = Kernel {
 /// The error for a label that is no class; both backends give the same.
 pub(crate) fn label_error(row: usize, label: i32, classes: Option<u32>) -> Error {
     let right = classes.map_or_else(|| "below the number of classes".into(), |c| format!("0 to {}", c - 1));
-    Error::index("crossEntropy", format!("target {label} in row {row} is no class; a target is {right} or ignoreIndex"))
+    Error::index(
+        "crossEntropy",
+        format!("target {label} in row {row} is no class; a target is {right} or ignoreIndex"),
+    )
 }
 
 fn cpu(args: &mut CpuArgs<'_>) -> Result<()> {

@@ -1,13 +1,13 @@
 //! Softmax cross-entropy from integer labels, backward: `dx = dy · (softmax(x) − q)`, `q` the smoothed one-hot row.
 
 use super::cross_entropy::{Params, SMOOTHING, labels};
-use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
-use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, UNTUNED};
 use crate::accumulate::{load, store};
 use crate::error::Result;
-use crate::wgsl::source::shader;
+use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
+use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, UNTUNED};
 use crate::math::exponential::exp;
 use crate::simd::F32x4;
+use crate::wgsl::source::shader;
 
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "cross_entropy_backward",

@@ -1,11 +1,11 @@
 //! Every element becomes one value.
 
-use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, Made, RefArgs, Request, Sizing};
-use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Kernel, UNTUNED};
 use crate::error::Result;
-use crate::wgsl::source::shader;
+use crate::kernel::check::{Case, CaseBuffer, Made, RefArgs, Request, Sizing};
+use crate::kernel::params;
+use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Kernel, UNTUNED};
 use crate::wgsl::Scalar;
+use crate::wgsl::source::shader;
 
 params! {
     struct Params {

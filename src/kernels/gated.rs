@@ -1,13 +1,13 @@
 //! Fused gated activations, forward: `out = act(a) · b` (GLU variants, Shazeer 2020, arXiv:2002.05202).
 
+use crate::error::Result;
 use crate::kernel::check::{Case, CaseBuffer, Made, RefArgs, Request, Sizing, spread};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
-use crate::error::Result;
-use crate::wgsl::source::shader;
 use crate::layout::Layout;
 use crate::math::activation::{Activation, GeluErf, GeluTanh, Relu, Sigmoid, Silu};
 use crate::pairing::{FORMS, PairParams, for_each_block, invocations, plan, positions, zip_lanes};
 use crate::shape::Shape;
+use crate::wgsl::source::shader;
 
 /// The activations, as flags.
 pub(crate) const ACTIVATIONS: &[&str] = &["silu", "gelu_erf", "gelu_tanh", "relu", "sigmoid"];
@@ -106,8 +106,27 @@ pub(crate) fn layouts() -> Vec<(&'static str, Layout, Layout)> {
 /// Inputs that reach the activations' tails, with the values that faults are reported for.
 pub(crate) fn gate_values(n: usize) -> Vec<f32> {
     let special = [
-        0.0, -0.0, 1.0, -1.0, -10.0179, 13.24, -13.24, 20.625, -45.0, 89.0, -89.0, 100.0, -100.0, 1000.0, -1000.0,
-        f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e-30, 3e38, -3e38,
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        -10.0179,
+        13.24,
+        -13.24,
+        20.625,
+        -45.0,
+        89.0,
+        -89.0,
+        100.0,
+        -100.0,
+        1000.0,
+        -1000.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        1e-30,
+        3e38,
+        -3e38,
     ];
     let mut values = spread(n, 1, -8.0, 8.0);
     for (k, v) in values.iter_mut().enumerate().filter(|(k, _)| k % 3 == 1) {
@@ -145,12 +164,8 @@ pub(crate) fn formed(kernel: &Kernel, request: &Request<'_>) -> Made<(Layout, La
     }
 }
 
-pub(crate) static SIZING: Sizing = Sizing {
-    sizes: &[("rows", 1024), ("cols", 1024)],
-    largest: 1e30,
-    grids: &[("out", 1)],
-    make: sized,
-};
+pub(crate) static SIZING: Sizing =
+    Sizing { sizes: &[("rows", 1024), ("cols", 1024)], largest: 1e30, grids: &[("out", 1)], make: sized };
 
 fn sized(request: &Request<'_>) -> Made<Case> {
     let (a, b, params) = formed(&KERNEL, request)?;

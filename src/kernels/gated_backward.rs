@@ -1,13 +1,13 @@
 //! Fused gated activations, backward: `da = dy · b · act'(a)`, `db = dy · act(a)`.
 
 use super::gated::{ACTIVATIONS, activation64, formed, gate_values, layouts, span};
+use crate::error::Result;
 use crate::kernel::check::{Case, CaseBuffer, Made, RefArgs, Request, Sizing, spread};
 use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Flags, Kernel, UNTUNED};
-use crate::error::Result;
-use crate::wgsl::source::shader;
 use crate::math::activation::{Activation, GeluErf, GeluTanh, Relu, Sigmoid, Silu};
 use crate::pairing::{BLOCK, FORMS, PairParams, for_each_block, invocations, plan, plan_packed, positions};
 use crate::simd::F32x4;
+use crate::wgsl::source::shader;
 
 /// Which gradients are written: into buffers of their own, or both into the packed one.
 /// (`packed_swapped` where the gate is the second half).
@@ -139,7 +139,8 @@ fn sized(request: &Request<'_>) -> Made<Case> {
         let [rows, half] = request.sizes()?;
         let (form, params) = plan_packed(rows, half, packed[1]);
         if KERNEL.has(request.flags, "strided") || (KERNEL.has(request.flags, "vec4") && form != "vec4") {
-            let words = "a packed gradient is written by rows: choose flat, or vec4 with cols a multiple of 4";
+            let words =
+                "a packed gradient is written by rows: choose flat, or vec4 with cols a multiple of 4";
             return Err(words.into());
         }
         ([request.elements(&[2, rows, half])?; 2], params)
@@ -191,7 +192,8 @@ pub(crate) fn cases() -> Vec<Case> {
     for act in ACTIVATIONS {
         for (name, a, b) in layouts() {
             for want in WANTED.iter().filter(|&&w| w.starts_with("packed") == name.starts_with("packed")) {
-                let (rows, half) = (a.shape().elements() / a.shape().last().unwrap_or(&1), *a.shape().last().unwrap_or(&1));
+                let (rows, half) =
+                    (a.shape().elements() / a.shape().last().unwrap_or(&1), *a.shape().last().unwrap_or(&1));
                 let packed = want.starts_with("packed");
                 let (form, params) =
                     if packed { plan_packed(rows, half, *want == "packed_swapped") } else { plan(&a, &b) };

@@ -1,12 +1,12 @@
 //! Layer normalisation, forward (Ba et al. 2016, arXiv:1607.06450): `y = (x − mean) · rstd · weight + bias` by rows.
 
-use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
-use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, Strategy, Traits};
 use crate::accumulate::{load, store, sum_by};
 use crate::error::Result;
-use crate::wgsl::source::shader;
+use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
+use crate::kernel::params;
+use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, Strategy, Traits};
 use crate::simd::F32x4;
+use crate::wgsl::source::shader;
 
 params! {
     struct Params {

@@ -3,13 +3,13 @@
 //! added by `sum_columns`: two or more ordered stages, the same bits every time.
 
 use super::layer_norm::{HELD, SIZES, held_form, held_workgroups, load_splat, statistics64};
-use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
-use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS};
 use crate::accumulate::{load, store, sum_by};
 use crate::error::Result;
-use crate::wgsl::source::shader;
+use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
+use crate::kernel::params;
+use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS};
 use crate::simd::F32x4;
+use crate::wgsl::source::shader;
 
 params! {
     struct Params {

@@ -1,13 +1,13 @@
 //! Matrix product `c = a b` over batches; a transposed operand is read through its strides, never copied.
 
-use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, RefArgs, Sizing, of_magnitudes, spread};
-use crate::kernel::{Binding, CpuArgs, FLOATS, Kernel, Strategy, UNTUNED};
 use crate::error::Result;
-use crate::wgsl::source::shader;
+use crate::kernel::check::{Case, CaseBuffer, RefArgs, Sizing, of_magnitudes, spread};
+use crate::kernel::params;
+use crate::kernel::{Binding, CpuArgs, FLOATS, Kernel, Strategy, UNTUNED};
 use crate::layout::{Layout, merge};
 use crate::pairing::lanes;
 use crate::shape::Shape;
+use crate::wgsl::source::shader;
 
 mod blocked;
 
@@ -83,9 +83,8 @@ pub(crate) static KERNEL: Kernel = Kernel {
     tune: UNTUNED,
     workgroups: |params, _, strategy| {
         let p = bytemuck::from_bytes::<Params>(params);
-        let tiles = |side| {
-            u64::from(p.batches) * u64::from(p.m.div_ceil(side)) * u64::from(p.n.div_ceil(side))
-        };
+        let tiles =
+            |side| u64::from(p.batches) * u64::from(p.m.div_ceil(side)) * u64::from(p.n.div_ceil(side));
         if strategy == Strategy::Serial { tiles(4).div_ceil(64) } else { tiles(64) }
     },
     cpu,
@@ -117,7 +116,8 @@ pub(crate) fn reference(args: &RefArgs<'_>) -> Vec<Vec<f64>> {
         for i in 0..p.m {
             for j in 0..p.n {
                 let terms = (0..p.k).map(|k| {
-                    a[from_a + (i * p.a_row + k * p.a_col) as usize] * b[from_b + (k * p.b_row + j * p.b_col) as usize]
+                    a[from_a + (i * p.a_row + k * p.a_col) as usize]
+                        * b[from_b + (k * p.b_row + j * p.b_col) as usize]
                 });
                 c.push(terms.sum());
             }

@@ -1,10 +1,10 @@
 //! Sums of a middle dimension, `[outer, length, inner] → [outer, groups, inner]`: long columns take ordered stages.
 
 use super::sum_rows::{STAGED, STAGES, flags, staged_buffers, staged_outputs};
-use crate::kernel::params;
-use crate::kernel::check::{Case, Fill, Made, RefArgs, Request, Sizing, of_magnitudes, spread};
-use crate::kernel::{CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::error::Result;
+use crate::kernel::check::{Case, Fill, Made, RefArgs, Request, Sizing, of_magnitudes, spread};
+use crate::kernel::params;
+use crate::kernel::{CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
 use crate::wgsl::source::shader;
 
 /// Elements of a column that one invocation adds up: all of a short one, else so many that two stages do.

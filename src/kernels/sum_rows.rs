@@ -1,11 +1,11 @@
 //! Sums of the last dimension, in chunks: long rows take two or more ordered stages.
 
 use super::layer_norm::row_workgroups;
-use crate::kernel::params;
-use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, of_magnitudes, spread};
-use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, UNTUNED};
 use crate::accumulate::sum;
 use crate::error::Result;
+use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, of_magnitudes, spread};
+use crate::kernel::params;
+use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, UNTUNED};
 use crate::wgsl::source::shader;
 
 /// The most elements that one workgroup adds up.

@@ -30,7 +30,14 @@ impl Matrix<'_> {
     /// Copies `width` lines of `depth` elements side by side, filled up with zeros to whole panels of `side`: element
     /// `(line, k)` of a panel lies at `k * side + line`. `place(line, k)` is its position in the data.
     #[inline(always)]
-    fn pack(&self, side: usize, width: usize, depth: usize, into: &mut [f32], place: impl Fn(usize, usize) -> usize) {
+    fn pack(
+        &self,
+        side: usize,
+        width: usize,
+        depth: usize,
+        into: &mut [f32],
+        place: impl Fn(usize, usize) -> usize,
+    ) {
         for (panel, into) in into.chunks_exact_mut(side * depth).enumerate().take(width.div_ceil(side)) {
             let first = panel * side;
             let lines = side.min(width - first);
