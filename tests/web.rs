@@ -10,6 +10,7 @@ use std::fmt::Write;
 
 use cases::{FILES, File, faults};
 use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_configure};
+use wgrad::kernel::Kernel;
 use wgrad::kernels::CHECKS;
 use wgrad::{DType, Engine};
 
@@ -26,12 +27,18 @@ async fn webgpu() -> Engine {
 
 /// Every case of every kernel against its float64 reference.
 async fn check_kernels(engine: &Engine) {
+    check_some(engine, "kernels", |_| true, &[DType::F32, DType::F16]).await;
+}
+
+/// The cases of the kernels that are `wanted`.
+async fn check_some(engine: &Engine, what: &str, wanted: impl Fn(&Kernel) -> bool, dtypes: &[DType]) {
     let mut count = 0;
     let mut failures = String::new();
-    for check in CHECKS {
+    let checks: Vec<_> = CHECKS.iter().filter(|check| wanted(check.kernel)).collect();
+    for check in &checks {
         let kernel = check.kernel;
         for case in (check.cases)() {
-            for dtype in [DType::F32, DType::F16] {
+            for &dtype in dtypes {
                 count += 1;
                 let fault = match wgrad::check::run_case(engine, check, &case, dtype).await {
                     Ok(worst) => {
@@ -46,9 +53,9 @@ async fn check_kernels(engine: &Engine) {
             }
         }
     }
-    console_log!("kernels    {}: {count} cases", engine.device());
+    console_log!("{what:10} {}: {count} cases", engine.device());
     assert!(failures.is_empty(), "{}{failures}", engine.device());
-    assert!(count >= 2 * CHECKS.len(), "every kernel has a case");
+    assert!(count >= dtypes.len() * checks.len() && count > 0, "every kernel has a case");
 }
 
 macro_rules! files {
@@ -103,12 +110,25 @@ mod on_cpu {
 }
 
 mod on_webgpu {
-    use super::webgpu as engine;
-    use wgrad::kernel::Strategy;
+    use super::{check_some, webgpu as engine};
+    use wgrad::DType;
+    use wgrad::kernel::{Kernel, Strategy};
     use wgrad::kernels::ALL;
     use wgrad::wgsl::Scalar;
 
     tests!();
+
+    /// The forms of reductions that a software adapter would not choose.
+    #[wasm_bindgen_test]
+    async fn every_form_of_reduction() {
+        let engine = engine().await;
+        for form in [Strategy::Subgroups, Strategy::Workgroup] {
+            engine.force_strategy(Some(form));
+            let has = |kernel: &Kernel| kernel.strategies.contains(&form);
+            check_some(&engine, &format!("{form:?}"), has, &[DType::F32]).await;
+        }
+        engine.dispose();
+    }
 
     /// What the browser's compiler accepts is not what naga accepts.
     #[wasm_bindgen_test]
