@@ -4,7 +4,7 @@ use super::gated::{layouts, span};
 use crate::error::Result;
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, Sizing, spread};
 use crate::kernel::params;
-use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Kernel, UNTUNED};
+use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Kernel};
 use crate::layout::{Layout, merge};
 use crate::pairing::{PairParams, for_each_run, lanes, positions};
 use crate::shape::Shape;
@@ -38,6 +38,15 @@ impl Params {
         }
     }
 
+    /// Whether both lie in order without gaps, from whole vectors on.
+    fn is_block(&self) -> bool {
+        let in_order = |strides: &[[u32; 4]; 2]| self.rank == 0 || (self.rank == 1 && strides[0][0] == 1);
+        in_order(&self.source_strides)
+            && in_order(&self.target_strides)
+            && self.source_offset.is_multiple_of(4)
+            && self.target_offset.is_multiple_of(4)
+    }
+
     /// The same walk as a pair's: the source is `a`, the target `b`.
     fn as_pair(&self) -> PairParams {
         // A scalar has no dimension left to walk: give it one of size 1.
@@ -59,6 +68,9 @@ impl Params {
     }
 }
 
+/// How the elements are found: by walking both layouts, or as they lie.
+const FORMS: &[&str] = &["walk", "vec4"];
+
 pub(crate) static KERNEL: Kernel = Kernel {
     name: "copy",
     source: shader!("copy"),
@@ -66,11 +78,20 @@ pub(crate) static KERNEL: Kernel = Kernel {
     bindings: &[Binding::read("source"), Binding::new("out", Access::Update)],
     fields: Params::FIELDS,
     params_size: size_of::<Params>(),
-    flags: &[],
+    flags: &[FORMS],
     scalars: &[Scalar::F32, Scalar::F16, Scalar::F16InF32, Scalar::I32, Scalar::U32],
     strategies: ELEMENTWISE,
-    tune: UNTUNED,
-    workgroups: |params, _, _| u64::from(bytemuck::from_bytes::<Params>(params).count).div_ceil(256),
+    tune: |params, flags, _| {
+        if bytemuck::from_bytes::<Params>(params).is_block() {
+            KERNEL.replace(flags, "walk", "vec4")
+        } else {
+            flags
+        }
+    },
+    workgroups: |params, flags, _| {
+        let count = u64::from(bytemuck::from_bytes::<Params>(params).count);
+        if KERNEL.has(flags, "vec4") { count.div_ceil(4 * 256) } else { count.div_ceil(256) }
+    },
     cpu,
 };
 
@@ -126,7 +147,28 @@ pub(crate) static SIZING: Sizing = Sizing {
     },
 };
 
+/// A copy of `source` to the places of `target` in a buffer of `space` elements.
+fn case(label: String, source: &Layout, target: &Layout, space: usize) -> Case {
+    Case {
+        label,
+        flags: KERNEL.set(&["walk"]),
+        params: bytemuck::bytes_of(&Params::new(source, target)).to_vec(),
+        buffers: vec![
+            CaseBuffer::Floats(spread(span(source), 1, -1.0, 1.0)),
+            CaseBuffer::Floats(spread(space, 2, -1.0, 1.0)),
+        ],
+        relative: 0.0,
+        absolute: 0.0,
+        terms: None,
+    }
+}
+
 pub(crate) fn cases() -> Vec<Case> {
+    // In the middle of both: what lies around the copy stays, in the last vector too.
+    let line = Layout::contiguous(Shape::from_checked(&[64]));
+    let inside = [21, 24].map(|length| {
+        case(format!("{length} inside"), &line.slice(0, 8, length, 1), &line.slice(0, 12, length, 1), 64)
+    });
     layouts()
         .into_iter()
         .flat_map(|(name, a, b)| {
@@ -136,17 +178,10 @@ pub(crate) fn cases() -> Vec<Case> {
         .filter(|(_, _, target)| {
             target.strides().iter().zip(target.shape().iter()).all(|(&s, &n)| s != 0 || n == 1)
         })
-        .map(|(name, source, target)| Case {
-            label: format!("{name} to {:?}", target.strides()),
-            flags: KERNEL.set(&[]),
-            params: bytemuck::bytes_of(&Params::new(&source, &target)).to_vec(),
-            buffers: vec![
-                CaseBuffer::Floats(spread(span(&source), 1, -1.0, 1.0)),
-                CaseBuffer::Floats(spread(span(&target), 2, -1.0, 1.0)),
-            ],
-            relative: 0.0,
-            absolute: 0.0,
-            terms: None,
+        .map(|(name, source, target)| {
+            let label = format!("{name} to {:?}", target.strides());
+            case(label, &source, &target, span(&target))
         })
+        .chain(inside)
         .collect()
 }

@@ -16,7 +16,7 @@ fn copy_into(source: &Tensor, out: &Tensor, target: &Layout) -> Result<()> {
     let params = copy::Params::new(source.layout(), target);
     source.engine().run(
         &copy::KERNEL,
-        copy::KERNEL.set(&[]),
+        copy::KERNEL.set(&["walk"]),
         source.dtype(),
         &params,
         &[Some(source), Some(out)],

@@ -173,7 +173,7 @@ impl Trial {
 fn copy_of(bytes: usize) -> Trial {
     let check = find("copy").expect("the copy kernel is registered");
     let sizes = vec![1, bytes / 8, 1];
-    let flags = check.select(&[]).expect("the copy kernel has no flags");
+    let flags = check.select(&["walk"]).expect("a flag of the copy kernel");
     let case = check.sized(flags, &sizes, &|_, n| Ok(vec![1.0; n])).expect("sizes below the limit fit");
     Trial { check, case, dtype: DType::F32, sizes, expected: None }
 }
