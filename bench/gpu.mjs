@@ -6,6 +6,7 @@ import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "../scripts/lib/process.mjs";
 import { report, runCases } from "../tests/cases/run.mjs";
+import { isPresent } from "../tests/support/present.mjs";
 import { defineGpu } from "./dawn.mjs";
 import { readOptions } from "./options.mjs";
 import { runSuite } from "./suite.mjs";
@@ -20,9 +21,7 @@ async function runReferenceCases(engine) {
   const files = readdirSync(folder).filter((f) => f.endsWith(".json"));
   const cases = files.flatMap((f) => JSON.parse(readFileSync(join(folder, f), "utf8")));
   const only = new RegExp(options.only);
-  const known = (op) => op === "adamw" || typeof engine.tensor(0)[op] === "function";
-  const exists = (c) => (c.op === "graph" ? c.attrs.steps.every((s) => known(s.op)) : known(c.op));
-  const chosen = cases.filter((c) => exists(c) && only.test(c.id));
+  const chosen = cases.filter((c) => isPresent(c) && only.test(c.id));
   const result = await runCases(engine, chosen, undefined, { device: "webgpu" });
   report(result);
   return result.total.fail;

@@ -3,24 +3,10 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { runCases } from "./cases/run.mjs";
 import { openTestPage, packageUrl } from "./support/everywhere.mjs";
+import { isPresent, operations } from "./support/present.mjs";
 import { caseFamilies, readCases } from "./support/shared.mjs";
 
-const operations = new Set(
-  (
-    "siluMul geluMul reluMul sigmoidMul swiglu geglu reglu glu layerNorm matmul linear " +
-    "add sub mul div sum mean crossEntropy adamw"
-  ).split(" "),
-);
-
-/** Arithmetic on integers is to come. */
-const later = new Set(["sub/i32", "sum/i32"]);
-
-function exists({ id, op, attrs }) {
-  if (later.has(id)) return false;
-  return op === "graph" ? attrs.steps.every((step) => operations.has(step.op)) : operations.has(op);
-}
-
-const cases = caseFamilies().flatMap(readCases).filter(exists);
+const cases = caseFamilies().flatMap(readCases).filter(isPresent);
 
 /** As many as there were when this was written: a filter that lets none through would pass otherwise. */
 const least = 255;
