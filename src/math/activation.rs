@@ -63,7 +63,8 @@ fn by_sign(x: F32x4, a: F32x4, b: F32x4) -> F32x4 {
 #[inline(always)]
 fn gate(x: F32x4, clamp: f32, logistic: Logistic) -> F32x4 {
     let upper = x.max(F32x4::splat(-clamp)) * logistic.upper;
-    by_sign(x, logistic.exp.times(upper), upper)
+    // Times e^(-|y|), which is at most 1: the greater of the two where x is negative, the smaller elsewhere.
+    upper.max(logistic.exp.times(upper))
 }
 
 /// The derivative of [`gate`] where `slope` is `dy/dx`: at -|x| it is `σ(-|y|)·(1 - |x|·σ(|y|)·slope)`.
