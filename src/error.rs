@@ -118,7 +118,7 @@ impl Error {
     }
 }
 
-/// A number as it stands in an error. JavaScript writes it in the browser: Rust's own way would be a tenth of the module.
+/// A number as it stands in an error. JavaScript writes it in the browser: Rust's own way is kilobytes of the module.
 pub(crate) fn number(value: f64) -> String {
     #[cfg(target_arch = "wasm32")]
     return js_sys::Number::from(value).to_string_with_radix(10).map_or_else(|_| String::new(), String::from);

@@ -1,6 +1,6 @@
 //! The browser's WebGPU: wgpu's handles of its objects, and the calls of `gpu.js`.
 //!
-//! wgpu's own layer above those handles is left out. It would be a fifth of the module, it requests neither subgroups nor an
+//! wgpu's own layer above those handles is left out. It would be a sixth of the download, it requests neither subgroups nor an
 //! adapter's limits, cannot take a device that a page already has, and makes no pipeline asynchronously.
 
 use js_sys::{Array, Promise};
