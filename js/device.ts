@@ -18,24 +18,25 @@ export interface Choice {
   readonly gpuDevice: GPUDevice | undefined;
   readonly powerPreference: "high-performance" | "low-power" | undefined;
   readonly timeoutMs: number;
+  readonly cacheBytes: number | undefined;
 }
 
 /** Opens what was chosen; `"auto"` takes a hardware GPU or else the CPU, and says why. */
 export async function openDevice(choice: Choice): Promise<Opened> {
-  if (choice.gpuDevice !== undefined) return adopted(choice.gpuDevice);
-  if (choice.device === "cpu") return cpu(null);
+  if (choice.gpuDevice !== undefined) return adopted(choice.gpuDevice, choice);
+  if (choice.device === "cpu") return cpu(null, choice);
   try {
     return await webgpu(choice);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     if (choice.device === "webgpu") throw new UnsupportedError(`init: ${reason}`);
-    return cpu(reason);
+    return cpu(reason, choice);
   }
 }
 
-function cpu(fallbackReason: string | null): Opened {
+function cpu(fallbackReason: string | null, { cacheBytes }: Choice): Opened {
   return {
-    handle: raw.cpuEngine(),
+    handle: raw.cpuEngine(cacheBytes),
     device: "cpu",
     fallbackReason,
     adapter: null,
@@ -86,7 +87,7 @@ function gpuOf(): GPU {
   return gpu;
 }
 
-async function webgpu({ device, powerPreference, timeoutMs }: Choice): Promise<Opened> {
+async function webgpu({ device, powerPreference, timeoutMs, cacheBytes }: Choice): Promise<Opened> {
   const gpu = gpuOf();
   let adapter: GPUAdapter | null;
   try {
@@ -107,16 +108,16 @@ async function webgpu({ device, powerPreference, timeoutMs }: Choice): Promise<O
   try {
     const asked = raw.requestDevice(adapter) as Promise<GPUDevice>;
     const made = await within(asked, timeoutMs, "WebGPU's requestDevice", forget);
-    return opened(raw.deviceEngine(made, true, info.isFallback), info);
+    return opened(raw.deviceEngine(made, true, info.isFallback, cacheBytes), info);
   } catch (error) {
     throw new Error(`WebGPU gave no device: ${textOf(error)}`, { cause: error });
   }
 }
 
-function adopted(gpuDevice: GPUDevice): Opened {
+function adopted(gpuDevice: GPUDevice, { cacheBytes }: Choice): Opened {
   try {
     const info = adapterInfo((gpuDevice as { adapterInfo?: GPUAdapterInfo }).adapterInfo);
-    return opened(raw.deviceEngine(gpuDevice, false, info.isFallback), info);
+    return opened(raw.deviceEngine(gpuDevice, false, info.isFallback, cacheBytes), info);
   } catch (error) {
     throw new UnsupportedError(`init: the given gpuDevice cannot be used: ${textOf(error)}`);
   }

@@ -66,6 +66,12 @@ export interface MemoryInfo {
   readonly bytesUsed: number;
   /** Bytes held from the device, buffers kept for reuse included. */
   readonly bytesAllocated: number;
+  /** The most bytes that live tensors needed at one time. */
+  readonly bytesPeak: number;
+  /**
+   * GPU objects made so far: buffers, bind groups and pipelines; 0 on the CPU. Work that repeats makes none once it is warm.
+   */
+  readonly objectsCreated: number;
 }
 
 let handleOf: (engine: Engine) => number;
@@ -275,20 +281,26 @@ export class Engine {
    */
   tidy<T>(f: () => T): T {
     checkFunction("tidy", f);
+    return this.#scoped(f, (result) => {
+      rejectPromise("tidy", result);
+      return tensorsIn(result);
+    });
+  }
+
+  /** Runs `f` and disposes every tensor made inside, except those that `kept` gives for its result and what it made. */
+  #scoped<T>(f: () => T, kept: (result: T, made: readonly Tensor[]) => ReadonlySet<Tensor>): T {
     const scope: Tensor[] = [];
     this.#registry.scopes.push(scope);
-    let kept = new Set<Tensor>();
-    let outer: Tensor[] | undefined;
+    let survivors: ReadonlySet<Tensor> = new Set();
     try {
       const result = f();
-      rejectPromise("tidy", result);
-      kept = tensorsIn(result);
+      survivors = kept(result, scope);
       return result;
     } finally {
       this.#registry.scopes.splice(this.#registry.scopes.indexOf(scope), 1);
-      outer = this.#registry.scopes.at(-1);
+      const outer = this.#registry.scopes.at(-1);
       for (const tensor of scope) {
-        if (kept.has(tensor)) outer?.push(tensor);
+        if (survivors.has(tensor)) outer?.push(tensor);
         else tensor.dispose();
       }
     }
@@ -314,8 +326,8 @@ export class Engine {
 
   /** What the engine holds at the moment. */
   memory(): MemoryInfo {
-    const [bytesUsed = 0, bytesAllocated = 0] = raw.memoryInfo(this.#live());
-    return { tensors: this.#registry.tensors, bytesUsed, bytesAllocated };
+    const [bytesUsed = 0, bytesAllocated = 0, bytesPeak = 0, objectsCreated = 0] = raw.memoryInfo(this.#live());
+    return { tensors: this.#registry.tensors, bytesUsed, bytesAllocated, bytesPeak, objectsCreated };
   }
 
   /**
@@ -324,6 +336,25 @@ export class Engine {
    */
   async sync(): Promise<void> {
     await raw.sync(this.#live());
+  }
+
+  /**
+   * Runs `f` once, so that all it needs is there when it runs again: its kernels are compiled while the page goes on, its
+   * memory is taken. What `f` changes is changed. The tensors that it makes are disposed, unless it is asynchronous.
+   * @param f what is to be quick later, such as a training step
+   * @returns when the device has compiled and done all of it
+   * @throws {@link KernelError} when the device cannot compile a kernel or rejects its work; what `f` throws
+   * @example
+   * ```ts
+   * const x = engine.ones([8, 64]);
+   * await engine.warmup(() => x.layerNorm().siluMul(x)); // compiles both
+   * ```
+   */
+  async warmup(f: () => unknown): Promise<void> {
+    checkFunction("warmup", f);
+    // An asynchronous function is not done with its tensors when it returns.
+    await this.#scoped(f, (result, made) => new Set(isPromise(result) ? made : []));
+    await this.sync();
   }
 
   /** Gives the device's memory back; the engine's tensors cannot be used after it. A second call does nothing. */
@@ -358,13 +389,14 @@ function checkFunction(op: string, f: unknown): void {
   if (typeof f !== "function") throw new ArgumentError(`${op}: it takes a function, not ${show(f)}`);
 }
 
+function isPromise(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === "object" && value !== null && "then" in value && typeof value.then === "function"
+  );
+}
+
 function rejectPromise(op: string, result: unknown): void {
-  if (
-    typeof result === "object" &&
-    result !== null &&
-    "then" in result &&
-    typeof result.then === "function"
-  ) {
+  if (isPromise(result)) {
     // Nobody else will look at it; its own failure would be an unhandled rejection.
     Promise.resolve(result).catch(() => undefined);
     throw new ArgumentError(`${op}: the function is asynchronous; it must finish before ${op} returns`);

@@ -146,7 +146,10 @@ export class GradError extends WgradError {
   }
 }
 
-/** The GPU rejected work that wgrad submitted: a fault of wgrad or of the driver. */
+/**
+ * The GPU cannot compile a kernel or rejected its work: a fault of wgrad or of the driver. The message names the kernel. Every
+ * read of what depends on that work rejects; all else goes on.
+ */
 export class KernelError extends WgradError {
   static {
     named(this, "KernelError");

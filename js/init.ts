@@ -25,6 +25,11 @@ export interface InitOptions {
   powerPreference?: "high-performance" | "low-power";
   /** How long WebGPU may take for each answer, in milliseconds. Default 10,000. */
   timeoutMs?: number;
+  /**
+   * Bytes of freed memory that the engine keeps for its next tensors. Default: as much as was in use lately, and at least 256
+   * MiB on a GPU, 16 MiB on the CPU. With 0 all goes back at once, which is slower.
+   */
+  cacheBytes?: number;
 }
 
 /**
@@ -90,12 +95,23 @@ const POWER = ["high-performance", "low-power"] as const;
  */
 export function makeInit(own: () => WasmSource | Promise<WasmSource>): Init {
   return async (options) => {
-    checkOptions("init", options, ["device", "wasm", "gpuDevice", "powerPreference", "timeoutMs"]);
+    checkOptions("init", options, [
+      "device",
+      "wasm",
+      "gpuDevice",
+      "powerPreference",
+      "timeoutMs",
+      "cacheBytes",
+    ]);
     const device = DEVICES[choiceOption("init", "device", options?.device, DEVICES)] ?? "auto";
     const preference = options?.powerPreference;
     if (preference !== undefined) choiceOption("init", "powerPreference", preference, POWER);
     const timeoutMs = numberOption("init", "timeoutMs", options?.timeoutMs, 10_000);
     if (timeoutMs <= 0) throw new ArgumentError(`init: timeoutMs is ${timeoutMs}; it must be above 0`);
+    const cacheBytes = options?.cacheBytes;
+    if (cacheBytes !== undefined && !(numberOption("init", "cacheBytes", cacheBytes, 0) >= 0)) {
+      throw new ArgumentError(`init: cacheBytes is ${cacheBytes}; it must be 0 or more`);
+    }
     const gpuDevice = options?.gpuDevice;
     // Callers without types give anything.
     const given: unknown = gpuDevice;
@@ -114,6 +130,7 @@ export function makeInit(own: () => WasmSource | Promise<WasmSource>): Init {
       throw new ArgumentError(`init: wasm is ${show(wasm)}; it must be a URL, a Response, bytes or a module`);
     }
     await loadOnce(wasm === undefined ? own : () => wasm);
-    return makeEngine(await openDevice({ device, gpuDevice, powerPreference: preference, timeoutMs }));
+    const choice = { device, gpuDevice, powerPreference: preference, timeoutMs, cacheBytes };
+    return makeEngine(await openDevice(choice));
   };
 }

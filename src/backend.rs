@@ -54,12 +54,12 @@ impl HostData {
         }
     }
 
-    /// The same bits seen as 32-bit words.
+    /// The same bits as 32-bit words.
     #[cfg(target_arch = "wasm32")]
-    pub(crate) fn words(&self) -> &[u32] {
+    pub(crate) fn into_words(self) -> Vec<u32> {
         match self {
-            Self::F32(v) => bytemuck::cast_slice(v),
-            Self::I32(v) => bytemuck::cast_slice(v),
+            Self::F32(v) => bytemuck::allocation::cast_vec(v),
+            Self::I32(v) => bytemuck::allocation::cast_vec(v),
             Self::U32(v) => v,
         }
     }
@@ -149,6 +149,10 @@ pub struct Memory {
     pub bytes_used: u64,
     /// Bytes held from the system, buffers kept for reuse included.
     pub bytes_allocated: u64,
+    /// The most bytes that live storages needed at one time.
+    pub bytes_peak: u64,
+    /// GPU objects made so far: buffers, bind groups and pipelines. A steady loop makes none. 0 on the CPU.
+    pub objects_created: u64,
 }
 
 /// A device that runs kernels.

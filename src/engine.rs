@@ -68,7 +68,12 @@ impl Engine {
     /// ```
     #[must_use]
     pub fn cpu() -> Self {
-        Self::with_backend(Box::<CpuBackend>::default())
+        Self::on_cpu(None)
+    }
+
+    /// An engine on the calling thread's CPU that keeps `keep` bytes of freed memory for reuse.
+    pub(crate) fn on_cpu(keep: Option<u64>) -> Self {
+        Self::with_backend(Box::new(CpuBackend::keeping(keep)))
     }
 
     /// An engine on the adapter that `navigator.gpu` gives, a software one included.
@@ -88,7 +93,7 @@ impl Engine {
     pub async fn from_adapter(adapter: &wasm_bindgen::JsValue) -> Result<Self> {
         let device = crate::backend::webgpu::device::request_device(adapter).await?;
         let software = crate::backend::webgpu::device::is_software(&device);
-        Self::on_device(device, true, software)
+        Self::on_device(device, true, software, None)
     }
 
     /// An engine on this `GPUDevice`, which stays the caller's: disposing the engine leaves it alive.
@@ -98,13 +103,19 @@ impl Engine {
     #[cfg(target_arch = "wasm32")]
     pub fn from_device(device: wasm_bindgen::JsValue) -> Result<Self> {
         let software = crate::backend::webgpu::device::is_software(&device);
-        Self::on_device(device, false, software)
+        Self::on_device(device, false, software, None)
     }
 
-    /// An engine on this `GPUDevice`; disposing the engine destroys it if it is `owned`.
+    /// An engine on this `GPUDevice`; disposing the engine destroys it if it is `owned`. `keep` is how many bytes of freed
+    /// memory are kept for reuse.
     #[cfg(target_arch = "wasm32")]
-    pub(crate) fn on_device(device: wasm_bindgen::JsValue, owned: bool, software: bool) -> Result<Self> {
-        let backend = WebGpuBackend::from_device(device, owned, software)?;
+    pub(crate) fn on_device(
+        device: wasm_bindgen::JsValue,
+        owned: bool,
+        software: bool,
+        keep: Option<u64>,
+    ) -> Result<Self> {
+        let backend = WebGpuBackend::from_device(device, owned, software, keep)?;
         Ok(Self(Rc::new(Inner { gpu: Some(backend.clone()), ..Inner::new(Box::new(backend)) })))
     }
 

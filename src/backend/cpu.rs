@@ -24,6 +24,10 @@ const KEEP_PIECES: usize = 256;
 #[derive(Debug, Default)]
 struct Shared {
     bytes: Cell<u64>,
+    /// The most that were ever in use.
+    peak: Cell<u64>,
+    /// Bytes of free words to keep, if the caller has said.
+    keep: Option<u64>,
     /// Words whose storage is gone, for the next one of their length.
     free: RefCell<Vec<Vec<f32>>>,
     free_bytes: Cell<u64>,
@@ -53,7 +57,8 @@ impl Shared {
     fn give_back(&self, words: Vec<f32>, bytes: u64) {
         let free_bytes = self.free_bytes.get() + bytes;
         let mut free = self.free.borrow_mut();
-        if !words.is_empty() && free.len() < KEEP_PIECES && free_bytes <= KEEP.max(self.bytes.get()) {
+        let most = self.keep.unwrap_or_else(|| KEEP.max(self.bytes.get()));
+        if !words.is_empty() && free.len() < KEEP_PIECES && free_bytes <= most {
             self.free_bytes.set(free_bytes);
             free.push(words);
         }
@@ -80,9 +85,16 @@ pub(crate) struct CpuBackend {
 }
 
 impl CpuBackend {
+    /// A backend that keeps this many bytes of free words.
+    pub fn keeping(keep: Option<u64>) -> Self {
+        Self { shared: Rc::new(Shared { keep, ..Shared::default() }) }
+    }
+
     fn keep(&self, words: Vec<f32>, dtype: DType) -> Storage {
         let elements = words.len();
-        self.shared.bytes.set(self.shared.bytes.get() + elements as u64 * 4);
+        let bytes = self.shared.bytes.get() + elements as u64 * 4;
+        self.shared.bytes.set(bytes);
+        self.shared.peak.set(self.shared.peak.get().max(bytes));
         let words = Rc::new(RefCell::new(words));
         let mut live = self.shared.live.borrow_mut();
         if live.len() >= self.shared.tidy_at.get() {
@@ -201,7 +213,12 @@ impl Backend for CpuBackend {
 
     fn memory(&self) -> Memory {
         let bytes_used = self.shared.bytes.get();
-        Memory { bytes_used, bytes_allocated: bytes_used + self.shared.free_bytes.get() }
+        Memory {
+            bytes_used,
+            bytes_allocated: bytes_used + self.shared.free_bytes.get(),
+            bytes_peak: self.shared.peak.get(),
+            objects_created: 0,
+        }
     }
 
     fn dispose(&self) {

@@ -1,9 +1,10 @@
 //! The WebGPU backend: calls are noted in a list, handed over in one submit, read back through staging buffers.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use half::f16;
+use js_sys::{Array, Promise};
 use wasm_bindgen::prelude::{JsCast, JsValue};
 use wasm_bindgen_futures::spawn_local;
 use wgpu::webgpu::{GpuBuffer, GpuDevice};
@@ -15,16 +16,21 @@ use crate::kernel::{Element, Flags, Kernel, Strategy, Traits, Variant};
 use crate::wgsl::Scalar;
 
 pub(crate) mod device;
+mod event;
 mod pipelines;
 mod pool;
+mod readback;
 mod recorder;
+mod submission;
 mod table;
 
-use device::{Capabilities, Listener, message, settled, usage};
-use pipelines::Pipelines;
+use device::{Capabilities, message, settled, usage};
+use pipelines::{Pipeline, Pipelines};
 pub(crate) use pool::GpuMemory;
-use pool::Pool;
-use recorder::{Recorder, gpu};
+use pool::{Pool, PooledBuffer, Standing};
+use readback::{Copy, RECORD_SIZE, Source, Staging};
+use recorder::{Buffers, Call, FLUSH_AT, Objects, Recorder};
+use submission::{Note, Submission, Submissions};
 
 /// Most workgroups along one dimension of a dispatch.
 const MAX_WORKGROUPS: u64 = 65_535;
@@ -32,31 +38,23 @@ const MAX_WORKGROUPS: u64 = 65_535;
 /// How long the news of a lost device may take after a read has failed.
 const LOSS_TOLD_MS: u32 = 1000;
 
-/// Bytes of the device's record of values out of range.
-const FAULTS_SIZE: u64 = 16;
+/// How long the list may become while it waits for pipelines and memory; then the page waits too.
+const PATIENCE: usize = 8 * FLUSH_AT;
+
+/// Words of uploads that may wait for their buffers' memory: a page that loads a model at once shall not hold it twice.
+const WAITING_WORDS: usize = 64 << 20;
 
 /// What became of the device.
 #[derive(Default)]
 struct State {
     disposed: Cell<bool>,
     lost: RefCell<Option<String>>,
-    /// The first error that the device reported by itself: the next read rejects with it.
-    fault: RefCell<Option<Error>>,
     /// Whether a call that can report values out of range was noted since the last read.
-    faults_pending: Cell<bool>,
+    record_pending: Cell<bool>,
     flush_planned: Cell<bool>,
+    waiting_words: Cell<usize>,
     /// The form of reductions to take instead of the device's own.
     forced: Cell<Option<Strategy>>,
-    /// Hears of errors, on a device that is the engine's own; the device goes with it.
-    listener: RefCell<Option<Listener>>,
-}
-
-/// A copy on its way to the host.
-struct Copied {
-    staging: GpuBuffer,
-    /// Words asked for; the record of faults follows them where `faults` is set.
-    words: usize,
-    faults: bool,
 }
 
 struct Shared {
@@ -66,7 +64,10 @@ struct Shared {
     pool: Rc<Pool>,
     pipelines: Pipelines,
     recorder: RefCell<Recorder>,
-    faults: GpuBuffer,
+    submissions: RefCell<Submissions>,
+    staging: Staging,
+    /// The record of values out of range.
+    record: GpuBuffer,
     state: State,
 }
 
@@ -75,17 +76,20 @@ struct Shared {
 pub(crate) struct WebGpuBackend(Rc<Shared>);
 
 impl WebGpuBackend {
-    /// This device; unless `owned`, disposing the engine leaves it alive. `software` where a CPU pretends to be a GPU.
-    pub fn from_device(handle: JsValue, owned: bool, software: bool) -> Result<Self> {
+    /// This device; unless `owned`, disposing the engine leaves it alive. `software` where a CPU pretends to be a GPU; `keep`
+    /// says how many bytes of free buffers to keep.
+    pub fn from_device(handle: JsValue, owned: bool, software: bool, keep: Option<u64>) -> Result<Self> {
         let device: GpuDevice = handle.unchecked_into();
         let capabilities = device::capabilities(&device, software)?;
         let kind = usage::STORAGE | usage::COPY_SRC | usage::COPY_DST;
         let shared = Rc::new(Shared {
-            pool: Rc::new(Pool::new(device.clone(), capabilities.max_binding)),
+            pool: Rc::new(Pool::new(device.clone(), capabilities.max_binding, keep)),
             pipelines: Pipelines::default(),
             recorder: RefCell::new(Recorder::new(&device, capabilities.uniform_alignment)),
+            submissions: RefCell::default(),
+            staging: Staging::default(),
             state: State::default(),
-            faults: device::create_buffer(&device, "faults", FAULTS_SIZE as f64, kind),
+            record: device::create_buffer(&device, "record", RECORD_SIZE as f64, kind),
             capabilities,
             owned,
             device,
@@ -101,15 +105,9 @@ impl WebGpuBackend {
 
     /// Compiles one variant; an error is the compiler's.
     pub async fn compile(&self, kernel: &'static Kernel, variant: Variant) -> Result<()> {
-        let device = &self.0.device;
-        device::push_error_scope(device);
-        let made = pipelines::create(device, kernel, variant);
-        let error = settled(device::pop_error_scope(device)).await;
-        made?;
-        match error.map(|e| e.as_string()) {
-            Ok(Some(text)) => Err(Error::new(ErrorKind::Kernel, kernel.name, text)),
-            _ => Ok(()),
-        }
+        let pipeline = pipelines::create(&self.0.device, kernel, variant, 0)?;
+        pipeline.compile(self.0.device.clone()).await;
+        pipeline.failure.take().map_or(Ok(()), Err)
     }
 
     /// The variant that a call takes on this device.
@@ -132,27 +130,23 @@ impl WebGpuBackend {
     }
 }
 
-/// Keeps an eye on the device: its loss, and errors that nothing else catches.
+/// Keeps an eye on the device: who waits for a lost one shall not wait longer.
 fn watch(shared: &Rc<Shared>) {
     let weak = Rc::downgrade(shared);
     let lost = device::loss(&shared.device);
     spawn_local(async move {
         let reason = settled(lost).await.unwrap_or(JsValue::UNDEFINED);
         if let Some(shared) = weak.upgrade() {
-            shared.state.lost.replace(Some(reason.as_string().unwrap_or_default()));
+            shared.lose(reason.as_string().unwrap_or_default());
         }
     });
-    // On a device of the caller's, other people's errors would arrive here too: error scopes serve there.
-    if shared.owned {
-        let weak = Rc::downgrade(shared);
-        let listener = Listener::new(move |text: String| {
-            if let Some(shared) = weak.upgrade() {
-                shared.note_fault(text);
-            }
-        });
-        device::on_error(&shared.device, &listener);
-        shared.state.listener.replace(Some(listener));
-    }
+}
+
+/// The device's answer to a submission: a fault that left all of it undone, with the words, and whether it is memory.
+fn complaint(answer: std::result::Result<JsValue, JsValue>) -> Option<(ErrorKind, String)> {
+    let answers: Array = answer.ok()?.unchecked_into();
+    let invalid = answers.get(0).as_string().map(|text| (ErrorKind::Kernel, text));
+    invalid.or_else(|| answers.get(1).as_string().map(|text| (ErrorKind::Limit, text)))
 }
 
 impl Shared {
@@ -166,33 +160,142 @@ impl Shared {
         }
     }
 
+    fn lose(&self, reason: String) {
+        self.state.lost.replace(Some(reason));
+        self.abandon();
+    }
+
+    /// Nothing that was noted will be done any more.
+    fn abandon(&self) {
+        self.recorder.borrow_mut().dispose();
+        self.submissions.borrow_mut().abandon();
+    }
+
     /// Memory for a tensor; `idle` where the host will write it.
-    fn alloc(&self, op: &'static str, dtype: DType, elements: usize, idle: bool) -> Result<Storage> {
+    fn alloc(
+        self: &Rc<Self>,
+        op: &'static str,
+        dtype: DType,
+        elements: usize,
+        idle: bool,
+    ) -> Result<Storage> {
         self.check(op)?;
         // Whole vec4s, so that kernels may read and write past the last element.
         let bytes = (elements as u64 * self.scalar(dtype).bytes() as u64).next_multiple_of(16).max(16);
-        Ok(Storage::new(Buffer::Gpu(self.pool.alloc(op, bytes, idle)?), dtype, elements))
+        let memory = self.pool.alloc(op, bytes, idle)?;
+        for (buffer, answer) in self.pool.take_asked() {
+            spawn_local(confirm(Rc::downgrade(self), op, buffer, answer));
+        }
+        Ok(Storage::new(Buffer::Gpu(memory), dtype, elements))
     }
 
+    /// Writes words into a buffer that no noted call uses.
+    fn write(&self, buffer: &PooledBuffer, words: Vec<u32>) {
+        self.recorder.borrow_mut().wrote(buffer.id + 1);
+        if let Standing::Asked(waiting) = &mut *buffer.standing.borrow_mut() {
+            let total = self.state.waiting_words.get() + words.len();
+            if total <= WAITING_WORDS {
+                self.state.waiting_words.set(total);
+                *waiting = Some(words);
+                return;
+            }
+        }
+        buffer.with(|handle| device::write(&self.device, handle, bytemuck::cast_slice(&words)));
+    }
+
+    fn objects(&self) -> Objects<'_> {
+        Objects {
+            device: &self.device,
+            pipelines: &self.pipelines,
+            staging: &self.staging,
+            record: &self.record,
+        }
+    }
+
+    /// Hands over all that is noted and waits for nothing. What waits comes back here when that is over.
     fn flush(self: &Rc<Self>) {
-        if !self.owned {
-            device::push_error_scope(&self.device);
+        loop {
+            let mut recorder = self.recorder.borrow_mut();
+            let Some((submission, answer)) = recorder.submit(&self.objects(), false) else { break };
+            drop(recorder);
+            self.remember(submission, answer);
         }
-        self.recorder.borrow_mut().flush(&self.device, &self.pipelines, &self.faults);
         self.pool.settle();
-        if !self.owned {
-            let (error, weak) = (device::pop_error_scope(&self.device), Rc::downgrade(self));
-            spawn_local(async move {
-                let text = settled(error).await.ok().and_then(|e| e.as_string());
-                if let (Some(text), Some(shared)) = (text, weak.upgrade()) {
-                    shared.note_fault(text);
-                }
-            });
-        }
     }
 
-    fn note_fault(&self, text: String) {
-        self.state.fault.borrow_mut().get_or_insert_with(|| Error::new(ErrorKind::Kernel, "webgpu", text));
+    /// Hands over all that is noted, whatever the page has to wait for.
+    fn flush_all(self: &Rc<Self>) {
+        for pipeline in self.recorder.borrow().wanted() {
+            pipeline.compile_now(&self.device);
+        }
+        loop {
+            let mut recorder = self.recorder.borrow_mut();
+            let Some((submission, answer)) = recorder.submit(&self.objects(), true) else { break };
+            drop(recorder);
+            self.remember(submission, answer);
+        }
+        self.pool.settle();
+    }
+
+    /// Waits for the device's answer to a submission.
+    fn remember(self: &Rc<Self>, submission: Submission, answer: Promise) {
+        let submission = Rc::new(submission);
+        for copy in &submission.copies {
+            copy.submitted.happen();
+        }
+        if let Some(sent) = self.submissions.borrow_mut().push(Rc::clone(&submission)) {
+            self.recorder.borrow_mut().recycle(sent);
+        }
+        let (weak, destroyed) = (Rc::downgrade(self), self.pool.destroyed());
+        spawn_local(async move {
+            let complaint = complaint(settled(answer).await);
+            let Some(shared) = weak.upgrade() else { return };
+            let verdicts = match complaint {
+                Some((kind, text)) => shared.examine(&submission, destroyed, kind, text).await,
+                None => Vec::new(),
+            };
+            submission.verdicts.replace(Some(verdicts));
+            shared.submissions.borrow_mut().settle();
+        });
+    }
+
+    /// Finds out which calls of a rejected submission were at fault. The device has done nothing of it: if nothing came after,
+    /// its calls go out again, one by one, so that only what depends on a faulty one is lost.
+    async fn examine(
+        &self,
+        submission: &Rc<Submission>,
+        destroyed: u64,
+        kind: ErrorKind,
+        text: String,
+    ) -> Vec<Option<Error>> {
+        let named: Vec<&'static str> =
+            submission.calls.iter().filter(|note| !note.skipped).map(Note::kernel).collect();
+        let untouched = self.submissions.borrow().is_latest(submission)
+            && !self.recorder.borrow().has_written()
+            && self.pool.destroyed() == destroyed;
+        if kind != ErrorKind::Kernel || !untouched || self.check("").is_err() {
+            let mut kernels = named.clone();
+            kernels.dedup();
+            let error = Error::new(kind, kernels.join(" or "), rejected(&text));
+            return vec![Some(error); named.len()];
+        }
+        let answers = self.recorder.borrow().submit_singly(&self.objects(), submission);
+        let mut verdicts = Vec::new();
+        let mut names = named.iter();
+        for answer in answers {
+            let complaint = complaint(settled(answer).await);
+            let Some(name) = names.next() else {
+                for copy in &submission.copies {
+                    let error =
+                        complaint.as_ref().map(|(kind, text)| Error::new(*kind, "read", rejected(text)));
+                    let known = copy.error.take();
+                    copy.error.replace(known.or(error));
+                }
+                break;
+            };
+            verdicts.push(complaint.map(|(kind, text)| Error::new(kind, *name, rejected(&text))));
+        }
+        verdicts
     }
 
     /// Flushes at the end of the running JavaScript task, unless something does before.
@@ -209,6 +312,22 @@ impl Shared {
                 }
             }
         });
+    }
+
+    /// The pipeline of a variant. A new one is compiled while the page goes on; the list waits for it.
+    fn pipeline(self: &Rc<Self>, kernel: &'static Kernel, variant: Variant) -> Result<Rc<Pipeline>> {
+        let (pipeline, new) = self.pipelines.get(&self.device, kernel, variant)?;
+        if let Some(error) = &*pipeline.failure.borrow() {
+            return Err(error.clone());
+        }
+        if new {
+            let (weak, pipeline, device) = (Rc::downgrade(self), Rc::clone(&pipeline), self.device.clone());
+            spawn_local(async move {
+                pipeline.compile(device).await;
+                resume(&weak);
+            });
+        }
+        Ok(pipeline)
     }
 
     fn scalar(&self, dtype: DType) -> Scalar {
@@ -235,54 +354,104 @@ impl Shared {
         found.unwrap_or(Strategy::Elementwise)
     }
 
-    /// Hands over what is queued and then a copy of `bytes` from `start` of a buffer, with the record of faults behind
-    /// them. What the caller does next comes later in the queue and is not seen.
-    fn copy_out(self: &Rc<Self>, source: &GpuBuffer, start: u64, bytes: u64) -> Copied {
+    /// Notes a copy to the host and hands over all that is noted. What the caller does next comes later in the queue and is not
+    /// seen.
+    fn copy_out(self: &Rc<Self>, source: Source, record: bool) -> Rc<Copy> {
+        let record = self.state.record_pending.replace(false) || record;
+        let copy = Rc::new(Copy::new(source, record));
+        self.recorder.borrow_mut().copy(Rc::clone(&copy));
         self.flush();
-        let faults = self.state.faults_pending.replace(false);
-        let extra = if faults { FAULTS_SIZE as f64 } else { 0.0 };
-        let staging = device::copy_out(&self.device, source, start as f64, bytes as f64, &self.faults, extra);
-        Copied { staging, words: (bytes / 4) as usize, faults }
+        copy
     }
 
     /// Waits for a copy and takes its words.
-    async fn arrive(&self, op: &'static str, copied: Copied) -> Result<Vec<u32>> {
-        if let Err(error) = settled(device::map(&copied.staging)).await {
-            return Err(self.why_no_map(op, &error).await);
-        }
-        let count = copied.words + if copied.faults { FAULTS_SIZE as usize / 4 } else { 0 };
-        let mut words = try_collect(op, count, std::iter::repeat_n(0u32, count))?;
-        device::take(&copied.staging, &mut words)
-            .map_err(|e| Error::new(ErrorKind::Kernel, op, message(&e)))?;
-        if let Some(error) = self.take_fault() {
-            return Err(error);
-        }
-        if copied.faults {
-            let record = words.split_off(copied.words);
-            if record[0] > 0 {
-                return Err(crate::kernels::fault(record[1] as usize, record[2] as usize, record[3] as i32));
+    async fn arrive(&self, op: &'static str, copy: Rc<Copy>) -> Result<Vec<u32>> {
+        let bytes = copy.bytes();
+        copy.submitted.wait().await;
+        loop {
+            self.check(op)?;
+            let Some(staged) = copy.staging.borrow().clone() else { return Err(disposed(op)) };
+            let mapped = settled(device::map(&staged.buffer, bytes as f64)).await;
+            copy.settled.wait().await;
+            let mut words =
+                try_collect(op, bytes as usize / 4, std::iter::repeat_n(0u32, bytes as usize / 4))?;
+            let taken = mapped.and_then(|_| device::take(&staged.buffer, &mut words));
+            let again = copy.staging.borrow().as_ref().is_some_and(|latest| !Rc::ptr_eq(latest, &staged));
+            if taken.is_ok() {
+                self.staging.give_back(staged);
             }
+            if again {
+                continue;
+            }
+            self.check(op)?;
+            if let Some(error) = copy.error.take() {
+                return Err(error);
+            }
+            if let Err(error) = taken {
+                return Err(self.why_no_map(op, &error).await);
+            }
+            if copy.record {
+                let record = words.split_off((copy.source.bytes() / 4) as usize);
+                if record[0] > 0 {
+                    let (kernel, place, value) = (record[1] as usize, record[2] as usize, record[3] as i32);
+                    return Err(crate::kernels::fault(kernel, place, value));
+                }
+            }
+            return Ok(words);
         }
-        Ok(words)
     }
 
     /// Why a staging buffer could not be mapped: mostly because the device is gone, which is told in a later task.
     async fn why_no_map(&self, op: &'static str, error: &JsValue) -> Error {
-        if let Err(known) = self.check(op) {
-            return known;
-        }
         let told = settled(device::loss_within(&self.device, LOSS_TOLD_MS)).await;
         if let Some(reason) = told.ok().and_then(|reason| reason.as_string()) {
             let lost = lost_error(op, &reason);
-            self.state.lost.replace(Some(reason));
+            self.lose(reason);
             return lost;
         }
-        self.take_fault().unwrap_or_else(|| Error::new(ErrorKind::Kernel, op, message(error)))
+        Error::new(ErrorKind::Kernel, op, message(error))
     }
+}
 
-    fn take_fault(&self) -> Option<Error> {
-        self.state.fault.borrow_mut().take()
+/// Goes on with a list that waited.
+fn resume(weak: &Weak<Shared>) {
+    if let Some(shared) = weak.upgrade()
+        && shared.check("flush").is_ok()
+    {
+        shared.flush();
     }
+}
+
+/// Waits for the memory of a new large buffer. If there is none, all that lies unused is given back, and it is asked for once
+/// more.
+async fn confirm(weak: Weak<Shared>, op: &'static str, buffer: Rc<PooledBuffer>, answer: Promise) {
+    let complains = async |answer| settled(answer).await.ok().and_then(|text| text.as_string());
+    let mut complaint = complains(answer).await;
+    if complaint.is_some() {
+        let Some(shared) = weak.upgrade().filter(|shared| shared.check(op).is_ok()) else { return };
+        shared.pool.empty();
+        if let Some(again) = shared.pool.create_again(&buffer) {
+            complaint = complains(again).await;
+        }
+    }
+    let Some(shared) = weak.upgrade().filter(|shared| shared.check(op).is_ok()) else { return };
+    let before = buffer.standing.replace(Standing::Sound);
+    let Standing::Asked(waiting) = before else { return };
+    shared.state.waiting_words.set(shared.state.waiting_words.get() - waiting.as_ref().map_or(0, Vec::len));
+    match (complaint, waiting) {
+        (Some(words), _) => shared.pool.give_up(op, &buffer, &words),
+        (None, Some(waiting)) => {
+            buffer.with(|handle| device::write(&shared.device, handle, bytemuck::cast_slice(&waiting)));
+        }
+        (None, None) => {}
+    }
+    drop(buffer);
+    shared.flush();
+}
+
+/// What a kernel's error says of the device's words.
+fn rejected(text: &str) -> String {
+    format!("the GPU rejected it, so that nothing that depends on it can be read: {text}")
 }
 
 fn lost_error(op: &'static str, reason: &str) -> Error {
@@ -313,21 +482,21 @@ impl Backend for WebGpuBackend {
         if data.is_empty() {
             return Ok(storage);
         }
-        let write = |bytes: &[u8]| device::write(&self.0.device, &gpu(&storage).buffer, bytes);
-        match (&data, dtype, self.0.capabilities.f16) {
+        let words = match (data, dtype, self.0.capabilities.f16) {
             (HostData::F32(values), DType::F16, true) => {
-                let padding = (values.len() % 2 == 1).then_some(f16::ZERO);
-                let halves = values.iter().map(|&v| f16::from_f32(v)).chain(padding);
-                let halves = try_collect(op, values.len().next_multiple_of(2), halves)?;
-                write(bytemuck::cast_slice(&halves));
+                let bits = |v: Option<&f32>| u32::from(v.map_or(0, |&v| f16::from_f32(v).to_bits()));
+                let pairs = values.chunks(2).map(|pair| bits(pair.first()) | bits(pair.get(1)) << 16);
+                try_collect(op, values.len().div_ceil(2), pairs)?
             }
-            (HostData::F32(values), DType::F16, false) => {
-                let rounded = values.iter().map(|&v| f16::from_f32(v).to_f32());
-                let rounded = try_collect(op, values.len(), rounded)?;
-                write(bytemuck::cast_slice(&rounded));
+            (HostData::F32(mut values), DType::F16, false) => {
+                for v in &mut values {
+                    *v = f16::from_f32(*v).to_f32();
+                }
+                HostData::F32(values).into_words()
             }
-            _ => write(bytemuck::cast_slice(data.words())),
-        }
+            (data, ..) => data.into_words(),
+        };
+        self.0.write(gpu(&storage), words);
         Ok(storage)
     }
 
@@ -335,14 +504,19 @@ impl Backend for WebGpuBackend {
         let (shared, kernel) = (&self.0, launch.kernel);
         shared.check(kernel.name)?;
         let variant = self.variant(kernel, launch.flags, launch.dtype, launch.params);
-        let pipeline = shared.pipelines.get(&shared.device, kernel, variant)?;
-        let workgroups = (kernel.workgroups)(launch.params, variant.flags, variant.strategy);
-        let buffers = launch.buffers.iter().flatten().map(|&s| Rc::clone(gpu(s))).collect();
-        if kernel.bindings.last().is_some_and(|b| b.element == Element::Faults) {
-            shared.state.faults_pending.set(true);
+        let pipeline = shared.pipeline(kernel, variant)?;
+        let workgroups = fold((kernel.workgroups)(launch.params, variant.flags, variant.strategy));
+        let mut buffers = Buffers::default();
+        for (place, storage) in buffers.iter_mut().zip(launch.buffers.iter().flatten()) {
+            *place = Some(Rc::clone(gpu(storage)));
         }
-        let full = shared.recorder.borrow_mut().push(pipeline, buffers, launch.params, fold(workgroups));
-        if full {
+        if kernel.bindings.last().is_some_and(|b| b.element == Element::Faults) {
+            shared.state.record_pending.set(true);
+        }
+        let noted = shared.recorder.borrow_mut().push(Call { pipeline, buffers, workgroups }, launch.params);
+        if noted >= PATIENCE {
+            shared.flush_all();
+        } else if noted % FLUSH_AT == 0 {
             shared.flush();
         } else {
             shared.plan_flush();
@@ -362,11 +536,11 @@ impl Backend for WebGpuBackend {
         let from = start * scalar.bytes();
         // Copies are of whole words: an odd f16 takes its neighbour along.
         let first = from / 4 * 4;
-        let bytes = (from + count * scalar.bytes() - first).next_multiple_of(4);
-        let copied =
-            shared.check(op).map(|()| shared.copy_out(&gpu(storage).buffer, first as u64, bytes as u64));
+        let bytes = (from + count * scalar.bytes() - first).next_multiple_of(4) as u64;
+        let source = Source::Buffer { buffer: Rc::clone(gpu(storage)), start: first as u64, bytes };
+        let copy = shared.check(op).map(|()| shared.copy_out(source, false));
         Box::pin(async move {
-            let words = shared.arrive(op, copied?).await?;
+            let words = shared.arrive(op, copy?).await?;
             if scalar == Scalar::F16 {
                 let halves: &[f16] = &bytemuck::cast_slice(&words)[(from - first) / 2..][..count];
                 return try_collect(op, count, halves.iter().map(|h| h.to_f32())).map(HostData::F32);
@@ -383,24 +557,41 @@ impl Backend for WebGpuBackend {
 
     fn sync(&self) -> LocalFuture<Result<()>> {
         let shared = Rc::clone(&self.0);
-        // A copy comes after everything before it in the queue; without one, mapping waits for nothing.
-        let copied = shared.check("sync").map(|()| shared.copy_out(&shared.faults, 0, 4));
-        Box::pin(async move { shared.arrive("sync", copied?).await.map(|_| ()) })
+        // The record is copied after everything before it in the queue; without a copy, mapping waits for nothing.
+        let copy = shared.check("sync").map(|()| shared.copy_out(Source::Nothing, true));
+        Box::pin(async move { shared.arrive("sync", copy?).await.map(|_| ()) })
     }
 
     fn memory(&self) -> Memory {
-        Memory { bytes_used: self.0.pool.used(), bytes_allocated: self.0.pool.allocated() }
+        let (pool, shared) = (&self.0.pool, &self.0);
+        Memory {
+            bytes_used: pool.used(),
+            bytes_allocated: pool.allocated(),
+            bytes_peak: pool.peak(),
+            objects_created: pool.created()
+                + shared.staging.created()
+                + shared.pipelines.created()
+                + shared.recorder.borrow().created(),
+        }
     }
 
     fn dispose(&self) {
         if self.0.state.disposed.replace(true) {
             return;
         }
-        self.0.recorder.borrow_mut().dispose();
+        self.0.abandon();
         self.0.pool.dispose();
-        self.0.faults.destroy();
+        self.0.staging.dispose();
+        self.0.record.destroy();
         if self.0.owned {
             self.0.device.destroy();
         }
+    }
+}
+
+fn gpu(storage: &Storage) -> &Rc<PooledBuffer> {
+    match &storage.0.buffer {
+        Buffer::Gpu(memory) => &memory.buffer,
+        Buffer::Cpu(_) => unreachable!("operations refuse tensors of another engine"),
     }
 }

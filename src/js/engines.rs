@@ -12,11 +12,11 @@ fn put(engine: Engine) -> u32 {
     ENGINES.with_borrow_mut(|t| t.put(engine))
 }
 
-/// An engine on this thread's CPU.
+/// An engine on this thread's CPU that keeps so many bytes of freed memory for reuse; undefined leaves it to the engine.
 #[wasm_bindgen(js_name = cpuEngine)]
 #[must_use]
-pub fn cpu_engine() -> u32 {
-    put(Engine::cpu())
+pub fn cpu_engine(keep: Option<f64>) -> u32 {
+    put(Engine::on_cpu(keep.map(|bytes| bytes as u64)))
 }
 
 /// A promise of a device of this `GPUAdapter`, with every feature and limit it has.
@@ -25,10 +25,11 @@ pub fn request_device(adapter: &JsValue) -> Promise {
     raw_request_device(adapter)
 }
 
-/// An engine on this `GPUDevice`, which goes with it if it is `owned`; `software` if a CPU pretends to be this GPU.
+/// An engine on this `GPUDevice`, which goes with it if it is `owned`; `software` if a CPU pretends to be this GPU. It keeps so
+/// many bytes of freed memory for reuse; undefined leaves it to the engine.
 #[wasm_bindgen(js_name = deviceEngine)]
-pub fn device_engine(gpu_device: JsValue, owned: bool, software: bool) -> Thrown<u32> {
-    thrown(Engine::on_device(gpu_device, owned, software)).map(put)
+pub fn device_engine(gpu_device: JsValue, owned: bool, software: bool, keep: Option<f64>) -> Thrown<u32> {
+    thrown(Engine::on_device(gpu_device, owned, software, keep.map(|bytes| bytes as u64))).map(put)
 }
 
 /// The engine's `GPUDevice`, or undefined.
@@ -37,11 +38,11 @@ pub fn gpu_device(handle: u32) -> Thrown<JsValue> {
     thrown(engine(handle)).map(|e| e.gpu_device().unwrap_or(JsValue::UNDEFINED))
 }
 
-/// `[bytes used, bytes allocated]`.
+/// `[bytes used, bytes allocated, the most bytes used, GPU objects made]`.
 #[wasm_bindgen(js_name = memoryInfo)]
 pub fn memory_info(handle: u32) -> Thrown<Vec<f64>> {
-    let memory = thrown(engine(handle))?.memory();
-    Ok(vec![memory.bytes_used as f64, memory.bytes_allocated as f64])
+    let m = thrown(engine(handle))?.memory();
+    Ok([m.bytes_used, m.bytes_allocated, m.bytes_peak, m.objects_created].map(|n| n as f64).to_vec())
 }
 
 /// A promise that resolves when the work queued until now is done.

@@ -127,8 +127,8 @@ export const bodies = {
       }
     };
     await run(0, 1000);
-    const before = held(engine, heap);
     const wanted = await take(a.grad);
+    const before = held(engine, heap);
     await run(1000, 10_000);
     flat(before, held(engine, heap), "after 10,000");
     // 1000 and 10,000 end with the same function.

@@ -4,16 +4,14 @@
 //! adapter's limits, cannot take a device that a page already has, and makes no pipeline asynchronously.
 
 use js_sys::{Array, Promise};
-use wasm_bindgen::prelude::{Closure, JsCast, JsValue, wasm_bindgen};
+use wasm_bindgen::prelude::{JsCast, JsValue, wasm_bindgen};
 use wgpu::webgpu::{GpuBuffer, GpuDevice};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A function that the page calls with the message of an error.
-pub(super) type Listener = Closure<dyn FnMut(String)>;
-
 /// `GPUBufferUsage`: what a buffer is for.
 pub(super) mod usage {
+    pub const MAP_READ: u32 = 1;
     pub const COPY_SRC: u32 = 4;
     pub const COPY_DST: u32 = 8;
     pub const UNIFORM: u32 = 64;
@@ -33,10 +31,8 @@ extern "C" {
     pub(super) fn loss(device: &GpuDevice) -> Promise;
     #[wasm_bindgen(js_name = lossWithin)]
     pub(super) fn loss_within(device: &GpuDevice, milliseconds: u32) -> Promise;
-    #[wasm_bindgen(js_name = onError)]
-    pub(super) fn on_error(device: &GpuDevice, listener: &Listener);
     #[wasm_bindgen(js_name = pushErrorScope)]
-    pub(super) fn push_error_scope(device: &GpuDevice);
+    pub(super) fn push_error_scope(device: &GpuDevice, kind: &str);
     #[wasm_bindgen(js_name = popErrorScope)]
     pub(super) fn pop_error_scope(device: &GpuDevice) -> Promise;
     #[wasm_bindgen(js_name = createBuffer)]
@@ -50,6 +46,9 @@ extern "C" {
         storage: &[u32],
         parameters: u32,
     ) -> JsValue;
+    pub(super) fn compile(device: &GpuDevice, pipeline: &JsValue) -> Promise;
+    #[wasm_bindgen(js_name = compileNow)]
+    pub(super) fn compile_now(device: &GpuDevice, pipeline: &JsValue);
     #[wasm_bindgen(js_name = createGroup)]
     pub(super) fn create_group(
         device: &GpuDevice,
@@ -58,17 +57,18 @@ extern "C" {
         buffers: &Array,
         size: u32,
     ) -> JsValue;
-    pub(super) fn submit(device: &GpuDevice, pipelines: &Array, groups: &Array, list: &[u32]);
-    #[wasm_bindgen(js_name = copyOut)]
-    pub(super) fn copy_out(
+    #[wasm_bindgen(js_name = beginSubmission)]
+    pub(super) fn begin_submission(device: &GpuDevice);
+    pub(super) fn submit(
         device: &GpuDevice,
-        source: &GpuBuffer,
-        start: f64,
-        bytes: f64,
-        other: &GpuBuffer,
-        extra: f64,
-    ) -> GpuBuffer;
-    pub(super) fn map(staging: &GpuBuffer) -> Promise;
+        uniforms: &GpuBuffer,
+        parameters: &[u8],
+        pipelines: &Array,
+        groups: &Array,
+        list: &[u32],
+        copies: &Array,
+    ) -> Promise;
+    pub(super) fn map(staging: &GpuBuffer, bytes: f64) -> Promise;
     #[wasm_bindgen(catch)]
     pub(super) fn take(staging: &GpuBuffer, words: &mut [u32]) -> std::result::Result<(), JsValue>;
 }

@@ -2,10 +2,11 @@
 // from WebAssembly, each is a dozen imports and calls. A flush crosses over once, with its whole list.
 
 // GPUBufferUsage, GPUMapMode and GPUShaderStage by number: Node has no such globals.
-const MAP_READ = 1;
-const COPY_DST = 8;
 const READ = 1;
 const COMPUTE = 4;
+
+// Bytes of the record of values out of range.
+const RECORD = 16;
 
 /** The adapter that `navigator.gpu` gives. */
 export async function requestAdapter() {
@@ -61,15 +62,9 @@ export function lossWithin(device, milliseconds) {
   return Promise.race([loss(device), timer]);
 }
 
-/** Calls `listener` with the message of every error that nothing else catches. */
-export function onError(device, listener) {
-  // A device without events can still compute; it then reports nothing by itself.
-  device.addEventListener?.("uncapturederror", (event) => listener(event.error.message));
-}
-
-/** Starts to collect validation errors. */
-export function pushErrorScope(device) {
-  device.pushErrorScope("validation");
+/** Starts to collect errors of a kind, "validation" or "out-of-memory". */
+export function pushErrorScope(device, kind) {
+  device.pushErrorScope(kind);
 }
 
 /** A promise of the first message since then, or undefined. */
@@ -86,20 +81,50 @@ export function write(device, buffer, bytes) {
 }
 
 /**
- * A compute pipeline of `main` in `code`, with the layout of its bindings. Each of `storage` is a binding's number times two,
- * plus one if it is only read; the parameters are a uniform behind a dynamic offset.
+ * A compute pipeline of `main` in `code` that is yet to be compiled, with the layout of its bindings. Each of `storage` is a
+ * binding's number times two, plus one if it is only read; the parameters are a uniform behind a dynamic offset.
  */
 export function createPipeline(device, label, code, storage, parameters) {
   const bind = (binding, buffer) => ({ binding, visibility: COMPUTE, buffer });
   const entries = Array.from(storage, (b) => bind(b >> 1, { type: b & 1 ? "read-only-storage" : "storage" }));
   entries.push(bind(parameters, { type: "uniform", hasDynamicOffset: true }));
+  device.pushErrorScope("validation");
   const layout = device.createBindGroupLayout({ label, entries });
-  const compute = device.createComputePipeline({
+  const module = device.createShaderModule({ label, code });
+  const descriptor = {
     label,
     layout: device.createPipelineLayout({ label, bindGroupLayouts: [layout] }),
-    compute: { module: device.createShaderModule({ label, code }), entryPoint: "main" },
-  });
-  return { compute, layout };
+    compute: { module, entryPoint: "main" },
+  };
+  return { code, layout, descriptor, compute: null, rejected: device.popErrorScope() };
+}
+
+/** Compiles a pipeline, while the page goes on: a promise of nothing, or of what is wrong with it. */
+export async function compile(device, pipeline) {
+  try {
+    const compiling = device.createComputePipelineAsync(pipeline.descriptor);
+    const [compute, rejected] = await Promise.all([compiling, pipeline.rejected]);
+    if (rejected) throw rejected;
+    // What was compiled at once meanwhile stays: groups and lists name a pipeline by its place.
+    pipeline.compute ??= compute;
+    return undefined;
+  } catch (error) {
+    return complaint(pipeline, error);
+  }
+}
+
+/** The compiler's first error with the line it is about, or else what `error` says. */
+async function complaint({ code, descriptor }, error) {
+  const { messages = [] } = (await descriptor.compute.module.getCompilationInfo?.()) ?? {};
+  const found = messages.find(({ type }) => type === "error");
+  if (!found) return `the GPU cannot compile it: ${error.message}`;
+  const line = code.split("\n")[found.lineNum - 1]?.trim() ?? "";
+  return `the shader does not compile: ${found.message}, in line ${found.lineNum}: ${line}`;
+}
+
+/** Compiles a pipeline while the page waits. */
+export function compileNow(device, pipeline) {
+  pipeline.compute ??= device.createComputePipeline(pipeline.descriptor);
 }
 
 /** A bind group: `buffers` stand behind the bindings of these numbers, the last of them the parameters, `size` bytes each. */
@@ -109,44 +134,52 @@ export function createGroup(device, pipeline, numbers, buffers, size) {
     binding: numbers[k],
     resource: k === last ? { buffer, size } : { buffer },
   }));
-  return device.createBindGroup({ layout: pipeline.layout, entries });
+  const { layout, descriptor } = pipeline;
+  return device.createBindGroup({ label: descriptor.label, layout, entries });
 }
 
-/** Encodes and submits a list of dispatches, five numbers each: pipeline, group, offset of the parameters, workgroups. */
-export function submit(device, pipelines, groups, list) {
+/** Starts to collect what is wrong with a submission. */
+export function beginSubmission(device) {
+  device.pushErrorScope("out-of-memory");
+  device.pushErrorScope("validation");
+}
+
+/**
+ * Encodes and submits dispatches, five numbers each: pipeline, group, offset of the parameters, workgroups; and then copies
+ * to the host, five values each: source, start, bytes, staging buffer, and a record of `RECORD` bytes that follows them and
+ * becomes 0, or null. A promise of what the device had against it: what was invalid, and what memory it lacked, or undefined.
+ */
+export function submit(device, uniforms, parameters, pipelines, groups, list, copies) {
+  if (parameters.length > 0) device.queue.writeBuffer(uniforms, 0, parameters);
   const encoder = device.createCommandEncoder();
-  const pass = encoder.beginComputePass();
-  for (let k = 0; k < list.length; k += 5) {
-    if (k === 0 || list[k] !== list[k - 5]) pass.setPipeline(pipelines[list[k]].compute);
-    pass.setBindGroup(0, groups[list[k + 1]], list, k + 2, 1);
-    pass.dispatchWorkgroups(list[k + 3], list[k + 4]);
+  if (list.length > 0) {
+    const pass = encoder.beginComputePass();
+    for (let k = 0; k < list.length; k += 5) {
+      if (k === 0 || list[k] !== list[k - 5]) pass.setPipeline(pipelines[list[k]].compute);
+      pass.setBindGroup(0, groups[list[k + 1]], list, k + 2, 1);
+      pass.dispatchWorkgroups(list[k + 3], list[k + 4]);
+    }
+    pass.end();
   }
-  pass.end();
-  device.queue.submit([encoder.finish()]);
-}
-
-/** Copies `bytes` of a buffer into a fresh one that can be mapped, and behind them the first `extra` of another, which become 0. */
-export function copyOut(device, source, start, bytes, other, extra) {
-  const size = Math.max(4, bytes + extra);
-  const staging = device.createBuffer({ label: "read", size, usage: MAP_READ | COPY_DST });
-  const encoder = device.createCommandEncoder();
-  if (bytes > 0) encoder.copyBufferToBuffer(source, start, staging, 0, bytes);
-  if (extra > 0) {
-    encoder.copyBufferToBuffer(other, 0, staging, bytes, extra);
-    encoder.clearBuffer(other);
+  for (let k = 0; k < copies.length; k += 5) {
+    const [source, start, bytes, staging, record] = copies.slice(k, k + 5);
+    if (bytes > 0) encoder.copyBufferToBuffer(source, start, staging, 0, bytes);
+    if (record) {
+      encoder.copyBufferToBuffer(record, 0, staging, bytes, RECORD);
+      encoder.clearBuffer(record);
+    }
   }
   device.queue.submit([encoder.finish()]);
-  return staging;
+  return Promise.all([popErrorScope(device), popErrorScope(device)]);
 }
 
-/** A promise that `staging` can be read. */
-export function map(staging) {
-  return staging.mapAsync(READ);
+/** A promise that the first `bytes` of `staging` can be read. */
+export function map(staging, bytes) {
+  return staging.mapAsync(READ, 0, bytes);
 }
 
-/** Takes the words of a mapped buffer and frees it. */
+/** Takes the words of a mapped buffer, which can then be copied into again. */
 export function take(staging, words) {
-  words.set(new Uint32Array(staging.getMappedRange(), 0, words.length));
+  words.set(new Uint32Array(staging.getMappedRange(0, 4 * words.length)));
   staging.unmap();
-  staging.destroy();
 }

@@ -3,66 +3,183 @@
 //! A buffer can be free while noted calls still use it: whatever is noted later runs later. Two things must not happen to such a
 //! buffer: the host writing into it (that would overtake the calls), and its destruction. Who holds a buffer tells: one that only
 //! the pool holds is idle.
+//!
+//! Of the free buffers of a size the one in the first place is taken. Equal work on equal tensors then meets equal buffers, and
+//! finds its bind groups made.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use js_sys::Promise;
 use wgpu::webgpu::{GpuBuffer, GpuDevice};
 
-use super::device::{create_buffer, usage};
+use super::device::{create_buffer, pop_error_scope, push_error_scope, usage};
 use super::table::Table;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, number};
 
-/// Bytes of free buffers that are always kept.
+/// Bytes of free buffers that are always kept, unless the page says otherwise.
 const KEEP: u64 = 256 << 20;
+
+/// From how many bytes on a new buffer is waited for before work that uses it goes out: the browser tells late that there is
+/// no memory.
+const LARGE: u64 = 4 << 20;
+
+/// What is known about a buffer's memory.
+#[derive(Debug, Clone)]
+pub(super) enum Standing {
+    /// It is there.
+    Sound,
+    /// The browser has not answered yet. What the host wrote meanwhile waits here.
+    Asked(Option<Vec<u32>>),
+    /// It could not be had.
+    Missing(Error),
+}
 
 /// A buffer with a number that no other buffer of the engine ever has.
 #[derive(Debug)]
 pub(crate) struct PooledBuffer {
-    pub buffer: GpuBuffer,
-    pub id: u64,
+    handle: RefCell<GpuBuffer>,
+    pub id: u32,
     pub size: u64,
+    /// Its place among those of its size.
+    place: usize,
+    pub(super) standing: RefCell<Standing>,
 }
 
-/// Free buffers of one size in the order in which they became free, with the time of that.
-type FreeList = Vec<(u64, Rc<PooledBuffer>)>;
+impl PooledBuffer {
+    /// Does something with the browser's buffer.
+    pub fn with<T>(&self, f: impl FnOnce(&GpuBuffer) -> T) -> T {
+        f(&self.handle.borrow())
+    }
+
+    /// Whether work that uses it must wait.
+    pub fn is_asked(&self) -> bool {
+        matches!(*self.standing.borrow(), Standing::Asked(_))
+    }
+
+    /// Why there is no memory behind it.
+    pub fn missing(&self) -> Option<Error> {
+        match &*self.standing.borrow() {
+            Standing::Missing(error) => Some(error.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// All buffers of one size.
+#[derive(Debug, Default)]
+struct Class {
+    places: Vec<Option<Rc<PooledBuffer>>>,
+    /// Places whose buffers were given back.
+    holes: Vec<usize>,
+    /// A bit a place, set where the buffer is free.
+    free: Vec<u64>,
+    /// How many are.
+    free_count: usize,
+    /// No word before this one has a bit set.
+    first: usize,
+    /// When one was last wanted.
+    wanted: u64,
+}
+
+impl Class {
+    fn put(&mut self, place: usize) {
+        self.free[place / 64] |= 1 << (place % 64);
+        self.free_count += 1;
+        self.first = self.first.min(place / 64);
+    }
+
+    fn unset(&mut self, place: usize) {
+        self.free[place / 64] &= !(1 << (place % 64));
+        self.free_count -= 1;
+    }
+
+    /// The first free buffer that will do.
+    fn take(&mut self, will_do: impl Fn(&Rc<PooledBuffer>) -> bool) -> Option<Rc<PooledBuffer>> {
+        while self.free.get(self.first) == Some(&0) {
+            self.first += 1;
+        }
+        for (k, &word) in self.free.iter().enumerate().skip(self.first) {
+            let mut left = word;
+            while left != 0 {
+                let place = 64 * k + left.trailing_zeros() as usize;
+                left &= left - 1;
+                let Some(buffer) = self.places[place].as_ref().filter(|b| will_do(b)) else { continue };
+                let buffer = Rc::clone(buffer);
+                self.unset(place);
+                return Some(buffer);
+            }
+        }
+        None
+    }
+
+    /// Takes the last free buffer out of the pool.
+    fn remove_last_free(&mut self) -> Option<Rc<PooledBuffer>> {
+        let (k, word) = self.free.iter().enumerate().rev().find(|(_, word)| **word != 0)?;
+        let place = 64 * k + 63 - word.leading_zeros() as usize;
+        self.unset(place);
+        self.remove(place)
+    }
+
+    fn remove(&mut self, place: usize) -> Option<Rc<PooledBuffer>> {
+        self.holes.push(place);
+        self.places[place].take()
+    }
+
+    /// A place for a new buffer.
+    fn room(&mut self) -> usize {
+        self.holes.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.free.resize(self.places.len().div_ceil(64), 0);
+            self.places.len() - 1
+        })
+    }
+}
 
 /// The pool of one device.
 #[derive(Debug)]
 pub(crate) struct Pool {
     device: GpuDevice,
     max_size: u64,
-    /// Every buffer that was made and not destroyed, by its number.
-    all: RefCell<Table<u64, GpuBuffer>>,
+    /// Bytes of free buffers to keep, if the page has said.
+    keep: Option<u64>,
+    classes: RefCell<Table<u64, Class>>,
     disposed: Cell<bool>,
-    /// Free buffers by size.
-    free: RefCell<Table<u64, FreeList>>,
     /// Surplus that noted calls still use.
     doomed: RefCell<Vec<Rc<PooledBuffer>>>,
+    /// New large buffers whose answer nobody waits for yet.
+    asked: RefCell<Vec<(Rc<PooledBuffer>, Promise)>>,
     free_bytes: Cell<u64>,
     allocated: Cell<u64>,
     used: Cell<u64>,
-    /// The most bytes in use lately: as much may lie free, since a loop will want it again.
+    /// The most bytes that were ever in use.
     peak: Cell<u64>,
-    next: Cell<u64>,
+    /// The most bytes in use lately: as much may lie free, since a loop will want it again.
+    recent: Cell<u64>,
+    created: Cell<u32>,
     time: Cell<u64>,
+    /// How often something happened that the device does outside of submitted lists: a destruction.
+    destroyed: Cell<u64>,
 }
 
 impl Pool {
-    pub fn new(device: GpuDevice, max_size: u64) -> Self {
+    pub fn new(device: GpuDevice, max_size: u64, keep: Option<u64>) -> Self {
         Self {
             device,
             max_size,
-            all: RefCell::default(),
+            keep,
+            classes: RefCell::default(),
             disposed: Cell::new(false),
-            free: RefCell::default(),
             doomed: RefCell::default(),
+            asked: RefCell::default(),
             free_bytes: Cell::new(0),
             allocated: Cell::new(0),
             used: Cell::new(0),
             peak: Cell::new(0),
-            next: Cell::new(0),
+            recent: Cell::new(0),
+            created: Cell::new(0),
             time: Cell::new(0),
+            destroyed: Cell::new(0),
         }
     }
 
@@ -85,27 +202,78 @@ impl Pool {
             ));
         }
         let size = self.class(bytes);
-        let reused = self.free.borrow_mut().get_mut(&size).and_then(|list| {
-            if !idle {
-                return list.pop();
-            }
-            let place = list.iter().position(|(_, b)| Rc::strong_count(b) == 1)?;
-            Some(list.remove(place))
-        });
-        let buffer = if let Some((_, buffer)) = reused {
+        let mut classes = self.classes.borrow_mut();
+        let class = classes.entry(size).or_default();
+        class.wanted = self.time.replace(self.time.get() + 1);
+        let buffer = if let Some(buffer) = class.take(|b| !idle || Rc::strong_count(b) == 1) {
             self.free_bytes.set(self.free_bytes.get() - size);
             buffer
         } else {
-            let usage = usage::STORAGE | usage::COPY_SRC | usage::COPY_DST;
-            self.allocated.set(self.allocated.get() + size);
-            let id = self.next.replace(self.next.get() + 1);
-            let buffer = create_buffer(&self.device, "", size as f64, usage);
-            self.all.borrow_mut().insert(id, buffer.clone());
-            Rc::new(PooledBuffer { buffer, id, size })
+            self.add(class, size)
         };
         self.used.set(self.used.get() + bytes);
         self.peak.set(self.peak.get().max(self.used.get()));
+        self.recent.set(self.recent.get().max(self.used.get()));
         Ok(GpuMemory { buffer, bytes, pool: Rc::clone(self) })
+    }
+
+    /// A new buffer.
+    fn add(&self, class: &mut Class, size: u64) -> Rc<PooledBuffer> {
+        let place = class.room();
+        let (handle, answer) = self.create(size);
+        let buffer = Rc::new(PooledBuffer {
+            handle: RefCell::new(handle),
+            id: self.created.get(),
+            size,
+            place,
+            standing: RefCell::new(if answer.is_some() { Standing::Asked(None) } else { Standing::Sound }),
+        });
+        class.places[place] = Some(Rc::clone(&buffer));
+        self.allocated.set(self.allocated.get() + size);
+        if let Some(answer) = answer {
+            self.asked.borrow_mut().push((Rc::clone(&buffer), answer));
+        }
+        buffer
+    }
+
+    /// A buffer of the browser; the promise of a large one gives what is wrong, or nothing.
+    fn create(&self, size: u64) -> (GpuBuffer, Option<Promise>) {
+        let usage = usage::STORAGE | usage::COPY_SRC | usage::COPY_DST;
+        self.created.set(self.created.get() + 1);
+        if size < LARGE {
+            return (create_buffer(&self.device, "", size as f64, usage), None);
+        }
+        push_error_scope(&self.device, "out-of-memory");
+        let buffer = create_buffer(&self.device, "", size as f64, usage);
+        (buffer, Some(pop_error_scope(&self.device)))
+    }
+
+    /// New large buffers, with promises of what is wrong with them.
+    pub fn take_asked(&self) -> Vec<(Rc<PooledBuffer>, Promise)> {
+        self.asked.take()
+    }
+
+    /// Asks for a buffer's memory once more.
+    pub fn create_again(&self, buffer: &PooledBuffer) -> Option<Promise> {
+        let (handle, answer) = self.create(buffer.size);
+        buffer.handle.replace(handle);
+        answer
+    }
+
+    /// A buffer could not be had: `op` wanted it, and the browser says why.
+    pub fn give_up(&self, op: &'static str, buffer: &PooledBuffer, words: &str) {
+        let megabytes = |bytes: u64| number((bytes as f64 / 1e5).round() / 10.0);
+        self.allocated.set(self.allocated.get() - buffer.size);
+        let error = Error::limit(
+            op,
+            format!(
+                "the GPU has no {} MB for a tensor, after everything unused was given back; {} MB are in use. \
+                 Dispose tensors, or make smaller ones ({words})",
+                megabytes(buffer.size),
+                megabytes(self.used.get()),
+            ),
+        );
+        buffer.standing.replace(Standing::Missing(error));
     }
 
     fn give_back(&self, buffer: &Rc<PooledBuffer>, bytes: u64) {
@@ -113,46 +281,81 @@ impl Pool {
             return;
         }
         self.used.set(self.used.get() - bytes);
+        let mut classes = self.classes.borrow_mut();
+        let Some(class) = classes.get_mut(&buffer.size) else { return };
+        if buffer.missing().is_some() {
+            class.remove(buffer.place);
+            self.doom(Rc::clone(buffer));
+            return;
+        }
+        // Besides its place here only the memory that is given back holds it: what waits to be written nobody will read.
+        if Rc::strong_count(buffer) == 2
+            && let Standing::Asked(waiting) = &mut *buffer.standing.borrow_mut()
+        {
+            *waiting = None;
+        }
+        class.put(buffer.place);
         self.free_bytes.set(self.free_bytes.get() + buffer.size);
-        let time = self.time.replace(self.time.get() + 1);
-        let mut free = self.free.borrow_mut();
-        free.entry(buffer.size).or_default().push((time, Rc::clone(buffer)));
-        while self.free_bytes.get() > KEEP.max(self.peak.get()) {
-            // What has been free for longest is the least likely to be wanted again.
-            let oldest = free.iter().filter_map(|(&size, list)| Some((list.first()?.0, size))).min();
-            let Some(list) = oldest.and_then(|(_, size)| free.get_mut(&size)) else { break };
-            let (_, surplus) = list.remove(0);
+        let most = self.keep.unwrap_or_else(|| KEEP.max(self.recent.get()));
+        self.shrink(&mut classes, most);
+    }
+
+    /// Gives buffers back until no more than `most` bytes lie free.
+    fn shrink(&self, classes: &mut Table<u64, Class>, most: u64) {
+        while self.free_bytes.get() > most {
+            // The size that nobody has wanted for longest is the least likely to be wanted again.
+            let idle = classes.values_mut().filter(|c| c.free_count > 0);
+            let Some(surplus) = idle.min_by_key(|c| c.wanted).and_then(Class::remove_last_free) else {
+                break;
+            };
             self.free_bytes.set(self.free_bytes.get() - surplus.size);
-            self.doomed.borrow_mut().push(surplus);
+            self.doom(surplus);
         }
     }
 
-    /// After the noted calls were handed over: destroys the surplus, and lets the peak come down slowly.
+    /// Destroys a buffer as soon as no noted call needs it.
+    fn doom(&self, buffer: Rc<PooledBuffer>) {
+        self.doomed.borrow_mut().push(buffer);
+    }
+
+    /// Gives back all that lies free, as far as no noted call uses it.
+    pub fn empty(&self) {
+        self.shrink(&mut self.classes.borrow_mut(), 0);
+        self.destroy_doomed();
+    }
+
+    /// After noted calls were handed over: destroys the surplus, and lets what is kept come down slowly.
     pub fn settle(&self) {
-        for buffer in self.doomed.take() {
-            self.destroy(&buffer);
-        }
-        let peak = self.peak.get();
-        self.peak.set((peak - peak / 64).max(self.used.get()));
+        self.destroy_doomed();
+        let recent = self.recent.get();
+        self.recent.set((recent - recent / 64).max(self.used.get()));
     }
 
-    fn destroy(&self, buffer: &PooledBuffer) {
-        self.allocated.set(self.allocated.get() - buffer.size);
-        self.all.borrow_mut().remove(&buffer.id);
-        buffer.buffer.destroy();
+    fn destroy_doomed(&self) {
+        self.doomed.borrow_mut().retain(|buffer| {
+            let needed = Rc::strong_count(buffer) > 1;
+            if !needed {
+                if buffer.missing().is_none() {
+                    self.allocated.set(self.allocated.get() - buffer.size);
+                }
+                self.destroyed.set(self.destroyed.get() + 1);
+                buffer.with(GpuBuffer::destroy);
+            }
+            needed
+        });
     }
 
     /// Destroys every buffer, those of live tensors too.
     pub fn dispose(&self) {
-        for buffer in self.all.take().into_values() {
-            buffer.destroy();
+        self.disposed.set(true);
+        let placed = self.classes.take().into_values().flat_map(|class| class.places).flatten();
+        for buffer in placed.chain(self.doomed.take()) {
+            buffer.with(GpuBuffer::destroy);
         }
-        self.free.take();
-        self.doomed.take();
+        self.asked.take();
         for count in [&self.free_bytes, &self.allocated, &self.used] {
             count.set(0);
         }
-        self.disposed.set(true);
     }
 
     pub fn allocated(&self) -> u64 {
@@ -161,6 +364,20 @@ impl Pool {
 
     pub fn used(&self) -> u64 {
         self.used.get()
+    }
+
+    pub fn peak(&self) -> u64 {
+        self.peak.get()
+    }
+
+    /// How many buffers were made.
+    pub fn created(&self) -> u64 {
+        u64::from(self.created.get())
+    }
+
+    /// Grows with every buffer that is destroyed.
+    pub fn destroyed(&self) -> u64 {
+        self.destroyed.get()
     }
 }
 

@@ -1,45 +1,93 @@
-//! The op list: calls are noted, and a flush turns the list into one compute pass and one submit.
+//! The op list: calls and copies are noted, and handed over in one compute pass and one submit.
 
 use std::rc::Rc;
 
-use js_sys::Array;
+use js_sys::{Array, Promise};
+use wasm_bindgen::prelude::JsValue;
 use wgpu::webgpu::{GpuBuffer, GpuDevice};
 
-use super::device::{create_buffer, create_group, submit, usage, write};
+use super::device::{begin_submission, create_buffer, create_group, submit, usage};
 use super::pipelines::{Pipeline, Pipelines};
 use super::pool::PooledBuffer;
+use super::readback::{Copy, Source, Staging};
+use super::submission::{Note, Sent, Submission};
 use super::table::Table;
-use crate::backend::{Buffer, Storage};
 
-/// Calls that are noted before the list is handed over by itself.
-const FLUSH_AT: usize = 256;
+/// Calls of one submit, and that are noted before the list is handed over by itself.
+pub(super) const FLUSH_AT: usize = 256;
 
 /// Bind groups that are kept for reuse.
-const KEEP_GROUPS: usize = 1024;
+const KEEP_GROUPS: usize = 4096;
+
+/// The most storage buffers of a kernel: what every WebGPU device has.
+pub(super) const MAX_BUFFERS: usize = 8;
+
+/// The buffers of a call in the order of its bindings.
+pub(super) type Buffers = [Option<Rc<PooledBuffer>>; MAX_BUFFERS];
 
 /// A noted call. It keeps its buffers alive until it was handed over; their tensors may be gone, and later calls may write them.
 #[derive(Debug)]
-struct Op {
-    pipeline: Rc<Pipeline>,
-    buffers: Vec<Rc<PooledBuffer>>,
-    /// Where its parameters begin.
-    offset: u32,
-    workgroups: (u32, u32),
+pub(super) struct Call {
+    pub pipeline: Rc<Pipeline>,
+    pub buffers: Buffers,
+    pub workgroups: (u32, u32),
 }
 
-/// A pipeline and the buffers behind its bindings.
-type GroupKey = (u32, Vec<u64>);
+impl Call {
+    /// Whether what it needs is still on its way.
+    fn waits(&self) -> bool {
+        !self.pipeline.settled.happened() || self.buffers.iter().flatten().any(|b| b.is_asked())
+    }
+}
+
+/// What is noted.
+#[derive(Debug)]
+enum Item {
+    Call(Call),
+    Copy(Rc<Copy>),
+}
+
+impl Item {
+    fn waits(&self) -> bool {
+        match self {
+            Self::Call(call) => call.waits(),
+            Self::Copy(copy) => match &copy.source {
+                Source::Buffer { buffer, .. } => buffer.is_asked(),
+                Source::Nothing => false,
+            },
+        }
+    }
+}
+
+/// A pipeline and the buffers behind its bindings, each number one higher; 0 for none.
+type GroupKey = (u32, [u32; MAX_BUFFERS]);
+
+/// What a list is handed over with.
+pub(super) struct Objects<'a> {
+    pub device: &'a GpuDevice,
+    pub pipelines: &'a Pipelines,
+    pub staging: &'a Staging,
+    /// Stands behind bindings that operations leave to the backend.
+    pub record: &'a GpuBuffer,
+}
 
 /// The list of one device.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    ops: Vec<Op>,
+    items: Vec<Item>,
+    /// Parameters of the noted calls, `alignment` bytes each.
     params: Vec<u8>,
     uniforms: GpuBuffer,
     alignment: usize,
     groups: Table<GroupKey, u32>,
     /// The browser's objects, by the numbers in `groups`.
     made: Array,
+    /// How many bind groups were made.
+    created: u64,
+    /// Buffers that the host wrote since the last submit.
+    written: Vec<u32>,
+    /// Memory of an earlier submission, for the next.
+    spare: Sent,
 }
 
 impl Recorder {
@@ -49,75 +97,192 @@ impl Recorder {
         let size = (FLUSH_AT * alignment) as f64;
         let uniforms = create_buffer(device, "parameters", size, usage::UNIFORM | usage::COPY_DST);
         Self {
-            ops: Vec::new(),
+            items: Vec::new(),
             params: Vec::new(),
             uniforms,
             alignment,
             groups: Table::default(),
             made: Array::new(),
+            created: 0,
+            written: Vec::new(),
+            spare: Sent::default(),
         }
     }
 
-    /// Notes a call; whether the list is now full.
-    pub fn push(
-        &mut self,
-        pipeline: Rc<Pipeline>,
-        buffers: Vec<Rc<PooledBuffer>>,
-        params: &[u8],
-        workgroups: (u32, u32),
-    ) -> bool {
-        let offset = self.params.len();
+    /// Notes a call; how many are noted now.
+    pub fn push(&mut self, call: Call, params: &[u8]) -> usize {
+        let end = self.params.len() + self.alignment;
         self.params.extend_from_slice(params);
-        self.params.resize(offset + self.alignment, 0);
-        self.ops.push(Op { pipeline, buffers, offset: offset as u32, workgroups });
-        self.ops.len() == FLUSH_AT
+        self.params.resize(end, 0);
+        self.items.push(Item::Call(call));
+        self.items.len()
     }
 
-    /// Hands the list over. The parameters' buffer is written from its start every time: the queue keeps the order.
-    /// `faults` stands behind bindings that operations leave to the backend.
-    pub fn flush(&mut self, device: &GpuDevice, pipelines: &Pipelines, faults: &GpuBuffer) {
-        if self.ops.is_empty() {
-            return;
+    /// Notes a copy to the host.
+    pub fn copy(&mut self, copy: Rc<Copy>) {
+        self.items.push(Item::Copy(copy));
+    }
+
+    /// Notes that the host wrote into a buffer, which no noted call uses.
+    pub fn wrote(&mut self, buffer: u32) {
+        self.written.push(buffer);
+    }
+
+    /// The pipelines that noted calls wait for.
+    pub fn wanted(&self) -> impl Iterator<Item = &Rc<Pipeline>> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Call(call) if !call.pipeline.settled.happened() => Some(&call.pipeline),
+            _ => None,
+        })
+    }
+
+    pub fn created(&self) -> u64 {
+        self.created
+    }
+
+    /// How many items at the front can go out together, calls and then copies, and how many of them are calls. What waits for
+    /// something stays, and all behind it, unless `all` is set.
+    fn front(&self, all: bool) -> (usize, usize) {
+        let (mut end, mut calls) = (0, 0);
+        for item in &self.items {
+            let is_call = matches!(item, Item::Call(_));
+            let full = is_call && (calls < end || calls == FLUSH_AT);
+            if full || !all && item.waits() {
+                break;
+            }
+            end += 1;
+            calls += usize::from(is_call);
+        }
+        (end, calls)
+    }
+
+    /// Hands over the front of the list; what was handed over, and the device's answer. `None` when nothing is ready.
+    pub fn submit(&mut self, objects: &Objects<'_>, all: bool) -> Option<(Submission, Promise)> {
+        let (end, calls) = self.front(all);
+        if end == 0 {
+            return None;
         }
         if self.groups.len() > KEEP_GROUPS {
             self.groups.clear();
             self.made.set_length(0);
         }
-        write(device, &self.uniforms, &self.params);
-        let mut list = Vec::with_capacity(5 * self.ops.len());
-        for op in &self.ops {
-            let ids = op.buffers.iter().map(|b| b.id).collect();
-            let group = *self.groups.entry((op.pipeline.id, ids)).or_insert_with(|| {
-                let pipeline = pipelines.objects().get(op.pipeline.id);
-                let numbers = &op.pipeline.bindings;
-                let buffers = Array::new();
-                for k in 0..numbers.len() - 1 {
-                    buffers.push(op.buffers.get(k).map_or(faults, |b| &b.buffer));
+        begin_submission(objects.device);
+        let mut submission =
+            Submission { written: std::mem::take(&mut self.written), ..Submission::default() };
+        let mut sent = std::mem::take(&mut self.spare);
+        sent.list.clear();
+        let mut bad = Vec::new();
+        let behind = self.items.split_off(end);
+        let items = std::mem::replace(&mut self.items, behind);
+        for (k, item) in items.into_iter().enumerate() {
+            match item {
+                Item::Call(call) => {
+                    let note = Note::of(&call, &mut bad);
+                    if !note.skipped {
+                        let (group, (x, y)) = (self.group(&call, &note, objects), call.workgroups);
+                        let offset = (k * self.alignment) as u32;
+                        sent.list.extend([call.pipeline.id, group, offset, x, y]);
+                    }
+                    submission.calls.push(note);
                 }
-                buffers.push(&self.uniforms);
-                let group = create_group(device, &pipeline, numbers, &buffers, op.pipeline.params_size);
-                self.made.push(&group) - 1
-            });
-            list.extend([op.pipeline.id, group, op.offset, op.workgroups.0, op.workgroups.1]);
+                Item::Copy(copy) => submission.copies.push(copy),
+            }
         }
-        submit(device, pipelines.objects(), &self.made, &list);
-        self.params.clear();
-        self.ops.clear();
+        sent.params.clear();
+        sent.params.extend_from_slice(&self.params[calls * self.alignment..]);
+        std::mem::swap(&mut self.params, &mut sent.params);
+        sent.params.truncate(calls * self.alignment);
+        let answer = self.send(objects, &sent.list, &sent.params, &submission.copies);
+        submission.sent.replace(sent);
+        Some((submission, answer))
+    }
+
+    /// The bind group of a call.
+    fn group(&mut self, call: &Call, note: &Note, objects: &Objects<'_>) -> u32 {
+        let key = (call.pipeline.id, note.buffers);
+        if let Some(group) = self.groups.get(&key) {
+            return *group;
+        }
+        let numbers = &call.pipeline.bindings;
+        let buffers = Array::new();
+        for buffer in &call.buffers[..numbers.len() - 1] {
+            match buffer {
+                Some(buffer) => buffer.with(|handle| buffers.push(handle)),
+                None => buffers.push(objects.record),
+            };
+        }
+        buffers.push(&self.uniforms);
+        let pipeline = objects.pipelines.objects().get(call.pipeline.id);
+        let size = call.pipeline.params_size;
+        let group = self.made.push(&create_group(objects.device, &pipeline, numbers, &buffers, size)) - 1;
+        self.created += 1;
+        self.groups.insert(key, group);
+        group
+    }
+
+    /// Submits a part of a list with its parameters and copies. The parameters' buffer is written from its start every time:
+    /// the queue keeps the order.
+    fn send(&self, objects: &Objects<'_>, list: &[u32], params: &[u8], copies: &[Rc<Copy>]) -> Promise {
+        const NONE: JsValue = JsValue::NULL;
+        let flat = Array::new();
+        for copy in copies {
+            let staged = objects.staging.take(objects.device, copy.bytes());
+            let bytes = match &copy.source {
+                Source::Buffer { buffer, start, bytes } => {
+                    copy.error.replace(buffer.missing());
+                    buffer.with(|handle| flat.push(handle));
+                    flat.push(&JsValue::from(*start as f64));
+                    if copy.error.borrow().is_some() { 0 } else { *bytes }
+                }
+                Source::Nothing => {
+                    flat.push(objects.record);
+                    flat.push(&JsValue::from(0));
+                    0
+                }
+            };
+            flat.push(&JsValue::from(bytes as f64));
+            flat.push(&staged.buffer);
+            let record: &JsValue = if copy.record { objects.record } else { &NONE };
+            flat.push(record);
+            copy.staging.replace(Some(staged));
+        }
+        submit(objects.device, &self.uniforms, params, objects.pipelines.objects(), &self.made, list, &flat)
+    }
+
+    /// Submits the calls of a rejected submission one by one, and then its copies: the device's answers, one a call that is
+    /// not skipped and one for the copies.
+    pub fn submit_singly(&self, objects: &Objects<'_>, submission: &Submission) -> Vec<Promise> {
+        let sent = submission.sent.borrow();
+        let calls = sent.list.chunks_exact(5).map(|call| (call, &[][..]));
+        let parts = calls.chain(std::iter::once((&[][..], &submission.copies[..])));
+        parts
+            .map(|(list, copies)| {
+                begin_submission(objects.device);
+                self.send(objects, list, &sent.params, copies)
+            })
+            .collect()
+    }
+
+    /// Takes memory that an earlier submission no longer needs.
+    pub fn recycle(&mut self, sent: Sent) {
+        self.spare = sent;
+    }
+
+    /// Whether the host wrote into a buffer since the last submit.
+    pub fn has_written(&self) -> bool {
+        !self.written.is_empty()
     }
 
     /// Forgets everything, without handing it over.
     pub fn dispose(&mut self) {
-        self.ops.clear();
+        for item in self.items.drain(..) {
+            if let Item::Copy(copy) = item {
+                copy.abandon();
+            }
+        }
         self.params.clear();
         self.groups.clear();
         self.made.set_length(0);
         self.uniforms.destroy();
-    }
-}
-
-pub(super) fn gpu(storage: &Storage) -> &Rc<PooledBuffer> {
-    match &storage.0.buffer {
-        Buffer::Gpu(memory) => &memory.buffer,
-        Buffer::Cpu(_) => unreachable!("operations refuse tensors of another engine"),
     }
 }
