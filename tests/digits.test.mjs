@@ -31,24 +31,25 @@ before(async () => {
 });
 after(() => opened?.close());
 
-/** Trains in the page, on `device`. */
-function trainInPage(device, options) {
+/** Trains in the page, on `device`, in an engine with further options. */
+function trainInPage(device, options, more = {}) {
   return opened.page.evaluate(
-    async ({ device, options, demo }) => {
+    async ({ device, options, demo, more }) => {
       const [{ init }, { train }, modules, response] = await Promise.all([
         import("/dist/index.js"),
         import("/tests/support/training.mjs"),
         import(demo),
         fetch("/public/digits.bin"),
       ]);
-      const engine = await init({ device });
+      const engine = await init({ device, ...more });
       const bytes = new Uint8Array(await response.arrayBuffer());
       const result = await train(engine, modules, bytes, options);
-      const { tensors } = engine.memory();
+      await engine.sync();
+      const memory = engine.memory();
       engine.dispose();
-      return { ...result, tensors };
+      return { ...result, ...memory };
     },
-    { device, options, demo },
+    { device, options, demo, more },
   );
 }
 
@@ -85,6 +86,17 @@ test("the same seed gives the same losses bit by bit, another seed others", asyn
   assert.deepEqual(second.losses, first.losses);
   const other = await trainInPage("webgpu", { steps: 5, seed: 1 });
   assert.notDeepEqual(other.losses, first.losses);
+});
+
+test("no step is lost or another where freed memory is never kept", async () => {
+  for (const device of ["cpu", "webgpu"]) {
+    const usual = await trainInPage(device, { steps });
+    const squeezed = await trainInPage(device, { steps }, { cacheBytes: 0 });
+    assert.deepEqual(squeezed.losses, usual.losses, device);
+    assert.equal(squeezed.tensors, 0, `${device}: tensors left over`);
+    assert.ok(usual.bytesAllocated > usual.bytesUsed, `${device}: nothing is kept as a rule`);
+    assert.equal(squeezed.bytesAllocated, squeezed.bytesUsed, `${device}: bytes kept`);
+  }
 });
 
 test("15 epochs on the CPU read 97 % of 360 held-out digits", async () => {

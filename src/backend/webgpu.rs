@@ -293,6 +293,10 @@ impl Shared {
                 }
                 break;
             };
+            // What was wrong may be a bind group: nobody shall find it again.
+            if complaint.is_some() {
+                self.recorder.borrow_mut().forget_groups();
+            }
             verdicts.push(complaint.map(|(kind, text)| Error::new(kind, *name, rejected(&text))));
         }
         verdicts

@@ -163,8 +163,7 @@ impl Recorder {
             return None;
         }
         if self.groups.len() > KEEP_GROUPS {
-            self.groups.clear();
-            self.made.set_length(0);
+            self.forget_groups();
         }
         begin_submission(objects.device);
         let mut submission =
@@ -263,6 +262,12 @@ impl Recorder {
             .collect()
     }
 
+    /// Makes all bind groups anew when they are next needed.
+    pub fn forget_groups(&mut self) {
+        self.groups.clear();
+        self.made.set_length(0);
+    }
+
     /// Takes memory that an earlier submission no longer needs.
     pub fn recycle(&mut self, sent: Sent) {
         self.spare = sent;
@@ -281,8 +286,7 @@ impl Recorder {
             }
         }
         self.params.clear();
-        self.groups.clear();
-        self.made.set_length(0);
+        self.forget_groups();
         self.uniforms.destroy();
     }
 }
