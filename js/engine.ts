@@ -13,6 +13,7 @@ import {
 import { RawKernels } from "./kernels.js";
 import { catchForgotten, release } from "./net.js";
 import { Optimizers } from "./optim.js";
+import { type Profile, makeProfile } from "./profile.js";
 import { Registry } from "./registry.js";
 import { Tensor, makeTensor, setEngineHandle } from "./tensor.js";
 
@@ -105,6 +106,7 @@ export class Engine {
   readonly optim: Optimizers;
   readonly #registry = new Registry();
   #handle: number;
+  #profiles = false;
 
   static {
     handleOf = (engine) => engine.#live();
@@ -326,7 +328,9 @@ export class Engine {
 
   /** What the engine holds at the moment. */
   memory(): MemoryInfo {
-    const [bytesUsed = 0, bytesAllocated = 0, bytesPeak = 0, objectsCreated = 0] = raw.memoryInfo(this.#live());
+    const [bytesUsed = 0, bytesAllocated = 0, bytesPeak = 0, objectsCreated = 0] = raw.memoryInfo(
+      this.#live(),
+    );
     return { tensors: this.#registry.tensors, bytesUsed, bytesAllocated, bytesPeak, objectsCreated };
   }
 
@@ -355,6 +359,41 @@ export class Engine {
     // An asynchronous function is not done with its tensors when it returns.
     await this.#scoped(f, (result, made) => new Set(isPromise(result) ? made : []));
     await this.sync();
+  }
+
+  /**
+   * What every kernel costs that `f` calls: how often, how long on the device, how many bytes. Each call is timed by itself,
+   * so that all of it takes longer than without.
+   * @param f what is looked at, such as some training steps; it may be asynchronous. Other work of the engine meanwhile counts too
+   * @returns when the device has done all of it. Times are null on a GPU without `"timestamp-query"` among its `features`
+   * @throws {@link ArgumentError} when a profile is being taken already; what `f` throws
+   * @example
+   * ```ts
+   * const x = engine.ones([64, 64]);
+   * const profile = await engine.profile(() => x.matmul(x).layerNorm());
+   * console.log(String(profile)); // a table
+   * profile.kernels.length; // 2
+   * ```
+   */
+  async profile(f: () => unknown): Promise<Profile> {
+    checkFunction("profile", f);
+    if (this.#profiles) throw new ArgumentError("profile: a profile of this engine is being taken already");
+    this.#profiles = true;
+    try {
+      await this.sync();
+      raw.profileStart(this.#live());
+      let noted: Promise<unknown> | undefined;
+      try {
+        await f();
+      } finally {
+        // Where f fails, its own error is the one to tell.
+        noted = raw.profileStop(this.#live());
+        noted.catch(() => undefined);
+      }
+      return makeProfile((await noted) as [string[], number[]]);
+    } finally {
+      this.#profiles = false;
+    }
   }
 
   /** Gives the device's memory back; the engine's tensors cannot be used after it. A second call does nothing. */
@@ -390,9 +429,7 @@ function checkFunction(op: string, f: unknown): void {
 }
 
 function isPromise(value: unknown): value is PromiseLike<unknown> {
-  return (
-    typeof value === "object" && value !== null && "then" in value && typeof value.then === "function"
-  );
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
 function rejectPromise(op: string, result: unknown): void {

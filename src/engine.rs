@@ -12,6 +12,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Flags, Kernel};
 use crate::layout::Layout;
+use crate::profile::KernelCall;
 use crate::random::Philox;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -197,6 +198,20 @@ impl Engine {
     /// `DisposedError`, `DeviceLostError`, or the first fault of the queued work.
     pub fn sync(&self) -> impl Future<Output = Result<()>> + use<> {
         self.0.backend.sync()
+    }
+
+    /// Starts to note what every call of a kernel costs; a second start forgets what was noted. Work that was queued before and
+    /// is not done ([`Engine::sync`]) is not in it.
+    pub fn profile_start(&self) {
+        self.0.backend.profile_start();
+    }
+
+    /// The calls since [`Engine::profile_start`], in order, once the device has done them.
+    ///
+    /// # Errors
+    /// `DisposedError`, `DeviceLostError`, or the first fault of the queued work.
+    pub fn profile_stop(&self) -> impl Future<Output = Result<Vec<KernelCall>>> + use<> {
+        self.0.backend.profile_stop()
     }
 
     /// Gives the device's memory back; every later call on the engine or its tensors is a `DisposedError`.

@@ -167,6 +167,8 @@ pub struct Kernel {
     pub tune: fn(&[u8], Flags, Traits) -> Flags,
     /// How many workgroups a call needs.
     pub workgroups: fn(&[u8], Flags, Strategy) -> u64,
+    /// How many floating-point operations a call is, where they count beside its memory.
+    pub flops: fn(&[u8], Flags) -> u64,
     /// The CPU twin.
     pub cpu: fn(&mut CpuArgs<'_>) -> Result<()>,
 }
@@ -179,6 +181,9 @@ impl std::fmt::Debug for Kernel {
 
 /// For kernels with one form on every device.
 pub(crate) const UNTUNED: fn(&[u8], Flags, Traits) -> Flags = |_, flags, _| flags;
+
+/// For kernels whose time is that of their memory.
+pub(crate) const NO_FLOPS: fn(&[u8], Flags) -> u64 = |_, _| 0;
 
 /// The floating-point types, which every differentiable kernel takes.
 pub(crate) const FLOATS: &[Scalar] = &[Scalar::F32, Scalar::F16, Scalar::F16InF32];

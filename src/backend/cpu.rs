@@ -10,6 +10,7 @@ use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, dis
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Access, CpuArgs, CpuBuffer, Element};
+use crate::profile::{KernelCall, from_the_first, nanoseconds};
 
 /// The words of one storage; an engine that is disposed takes them away.
 type Words = Rc<RefCell<Vec<f32>>>;
@@ -33,6 +34,8 @@ struct Shared {
     free_bytes: Cell<u64>,
     disposed: Cell<bool>,
     live: RefCell<Vec<Weak<RefCell<Vec<f32>>>>>,
+    /// The calls of a profile that is being taken.
+    calls: RefCell<Option<Vec<KernelCall>>>,
     /// How long the list of live words may become before the dead are taken out.
     tidy_at: Cell<usize>,
 }
@@ -174,6 +177,7 @@ impl Backend for CpuBackend {
                 }
             });
         }
+        let begin = self.shared.calls.borrow().is_some().then(nanoseconds);
         (kernel.cpu)(&mut CpuArgs { kernel, flags: launch.flags, params: launch.params, buffers })?;
         if launch.dtype == DType::F16 {
             for (binding, storage) in kernel.bindings.iter().zip(launch.buffers) {
@@ -183,6 +187,11 @@ impl Backend for CpuBackend {
                     round_to_f16(&mut memory_of(s).words.borrow_mut());
                 }
             }
+        }
+        if let (Some(begin), Some(calls)) = (begin, &mut *self.shared.calls.borrow_mut()) {
+            let mut call = KernelCall::of(launch, |_| size_of::<f32>());
+            call.timed(begin, nanoseconds());
+            calls.push(call);
         }
         Ok(())
     }
@@ -209,6 +218,16 @@ impl Backend for CpuBackend {
 
     fn sync(&self) -> LocalFuture<Result<()>> {
         Box::pin(std::future::ready(self.check("sync")))
+    }
+
+    fn profile_start(&self) {
+        self.shared.calls.replace(Some(Vec::new()));
+    }
+
+    fn profile_stop(&self) -> LocalFuture<Result<Vec<KernelCall>>> {
+        let mut calls = self.shared.calls.take().unwrap_or_default();
+        from_the_first(&mut calls);
+        Box::pin(std::future::ready(self.check("profile").map(|()| calls)))
     }
 
     fn memory(&self) -> Memory {

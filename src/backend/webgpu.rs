@@ -1,10 +1,10 @@
 //! The WebGPU backend: calls are noted in a list, handed over in one submit, read back through staging buffers.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 
 use half::f16;
-use js_sys::{Array, Promise};
+use js_sys::{Array, Float64Array, Promise};
 use wasm_bindgen::prelude::{JsCast, JsValue};
 use wasm_bindgen_futures::spawn_local;
 use wgpu::webgpu::{GpuBuffer, GpuDevice};
@@ -13,6 +13,7 @@ use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, dis
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Element, Flags, Kernel, Strategy, Traits, Variant};
+use crate::profile::{KernelCall, from_the_first};
 use crate::wgsl::Scalar;
 
 pub(crate) mod device;
@@ -68,7 +69,37 @@ struct Shared {
     staging: Staging,
     /// The record of values out of range.
     record: GpuBuffer,
+    profile: Profile,
     state: State,
+}
+
+/// A profile that is being taken.
+#[derive(Default)]
+struct Profile {
+    calls: RefCell<Option<Vec<KernelCall>>>,
+    /// What times calls, once there was a profile, on a device that can.
+    timer: OnceCell<JsValue>,
+}
+
+impl Profile {
+    /// Notes a call; its place, if a profile is being taken.
+    fn note(&self, call: impl FnOnce() -> KernelCall) -> Option<u32> {
+        let mut calls = self.calls.borrow_mut();
+        let calls = calls.as_mut()?;
+        calls.push(call());
+        Some(calls.len() as u32 - 1)
+    }
+
+    /// Takes the times of a submission, two a call that is not skipped.
+    fn time(&self, submission: &Submission, times: &[f64]) {
+        let Some(calls) = &mut *self.calls.borrow_mut() else { return };
+        let notes = submission.calls.iter().filter(|note| !note.skipped);
+        for (note, times) in notes.zip(times.chunks_exact(2)) {
+            if let Some(call) = note.profiled.and_then(|place| calls.get_mut(place as usize)) {
+                call.timed(times[0], times[1]);
+            }
+        }
+    }
 }
 
 /// Runs kernels on a WebGPU device.
@@ -89,6 +120,7 @@ impl WebGpuBackend {
             submissions: RefCell::default(),
             staging: Staging::default(),
             state: State::default(),
+            profile: Profile::default(),
             record: device::create_buffer(&device, "record", RECORD_SIZE as f64, kind),
             capabilities,
             owned,
@@ -142,9 +174,13 @@ fn watch(shared: &Rc<Shared>) {
     });
 }
 
+/// The device's answers to a submission; none when it is lost.
+async fn heard(answer: Promise) -> Array {
+    settled(answer).await.map(JsCast::unchecked_into).unwrap_or_default()
+}
+
 /// The device's answer to a submission: a fault that left all of it undone, with the words, and whether it is memory.
-fn complaint(answer: std::result::Result<JsValue, JsValue>) -> Option<(ErrorKind, String)> {
-    let answers: Array = answer.ok()?.unchecked_into();
+fn complaint(answers: &Array) -> Option<(ErrorKind, String)> {
     let invalid = answers.get(0).as_string().map(|text| (ErrorKind::Kernel, text));
     invalid.or_else(|| answers.get(1).as_string().map(|text| (ErrorKind::Limit, text)))
 }
@@ -209,6 +245,7 @@ impl Shared {
             pipelines: &self.pipelines,
             staging: &self.staging,
             record: &self.record,
+            timer: self.profile.timer.get(),
         }
     }
 
@@ -248,9 +285,12 @@ impl Shared {
         }
         let (weak, destroyed) = (Rc::downgrade(self), self.pool.destroyed());
         spawn_local(async move {
-            let complaint = complaint(settled(answer).await);
+            let answers = heard(answer).await;
             let Some(shared) = weak.upgrade() else { return };
-            let verdicts = match complaint {
+            if let Ok(times) = answers.get(2).dyn_into::<Float64Array>() {
+                shared.profile.time(&submission, &times.to_vec());
+            }
+            let verdicts = match complaint(&answers) {
                 Some((kind, text)) => shared.examine(&submission, destroyed, kind, text).await,
                 None => Vec::new(),
             };
@@ -283,7 +323,7 @@ impl Shared {
         let mut verdicts = Vec::new();
         let mut names = named.iter();
         for answer in answers {
-            let complaint = complaint(settled(answer).await);
+            let complaint = complaint(&heard(answer).await);
             let Some(name) = names.next() else {
                 for copy in &submission.copies {
                     let error =
@@ -517,7 +557,9 @@ impl Backend for WebGpuBackend {
         if kernel.bindings.last().is_some_and(|b| b.element == Element::Faults) {
             shared.state.record_pending.set(true);
         }
-        let noted = shared.recorder.borrow_mut().push(Call { pipeline, buffers, workgroups }, launch.params);
+        let profiled = shared.profile.note(|| KernelCall::of(launch, |dtype| shared.scalar(dtype).bytes()));
+        let call = Call { pipeline, buffers, workgroups, profiled };
+        let noted = shared.recorder.borrow_mut().push(call, launch.params);
         if noted >= PATIENCE {
             shared.flush_all();
         } else if noted % FLUSH_AT == 0 {
@@ -564,6 +606,23 @@ impl Backend for WebGpuBackend {
         // The record is copied after everything before it in the queue; without a copy, mapping waits for nothing.
         let copy = shared.check("sync").map(|()| shared.copy_out(Source::Nothing, true));
         Box::pin(async move { shared.arrive("sync", copy?).await.map(|_| ()) })
+    }
+
+    fn profile_start(&self) {
+        let profile = &self.0.profile;
+        profile.timer.get_or_init(|| device::create_timer(&self.0.device, FLUSH_AT as u32));
+        profile.calls.replace(Some(Vec::new()));
+    }
+
+    fn profile_stop(&self) -> LocalFuture<Result<Vec<KernelCall>>> {
+        let (shared, done) = (Rc::clone(&self.0), self.sync());
+        Box::pin(async move {
+            let done = done.await;
+            let mut calls = shared.profile.calls.take().unwrap_or_default();
+            done?;
+            from_the_first(&mut calls);
+            Ok(calls)
+        })
     }
 
     fn memory(&self) -> Memory {

@@ -1,6 +1,6 @@
 //! Engines.
 
-use js_sys::Promise;
+use js_sys::{Array, Promise};
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 use wasm_bindgen_futures::future_to_promise;
 
@@ -50,6 +50,31 @@ pub fn memory_info(handle: u32) -> Thrown<Vec<f64>> {
 pub fn sync(handle: u32) -> Thrown<Promise> {
     let done = thrown(engine(handle))?.sync();
     Ok(future_to_promise(async move { thrown(done.await).map(|()| JsValue::UNDEFINED) }))
+}
+
+/// Starts to note what every call of a kernel costs.
+#[wasm_bindgen(js_name = profileStart)]
+pub fn profile_start(handle: u32) -> Thrown<()> {
+    thrown(engine(handle)).map(|e| e.profile_start())
+}
+
+/// A promise of the calls since then: an array of their kernels' names, and four numbers for each: start and time in
+/// microseconds or NaN, bytes, floating-point operations.
+#[wasm_bindgen(js_name = profileStop)]
+pub fn profile_stop(handle: u32) -> Thrown<Promise> {
+    let calls = thrown(engine(handle))?.profile_stop();
+    Ok(future_to_promise(async move {
+        let calls = thrown(calls.await)?;
+        let (names, numbers) = (Array::new(), Array::new());
+        for call in &calls {
+            names.push(&JsValue::from_str(call.kernel));
+            let times = [call.start, call.time].map(|time| time.unwrap_or(f64::NAN));
+            for number in times.into_iter().chain([call.bytes as f64, call.flops as f64]) {
+                numbers.push(&JsValue::from_f64(number));
+            }
+        }
+        Ok(Array::of2(&names, &numbers).into())
+    }))
 }
 
 /// Gives the device's memory back and forgets the engine.

@@ -59,6 +59,8 @@ extern "C" {
     ) -> JsValue;
     #[wasm_bindgen(js_name = beginSubmission)]
     pub(super) fn begin_submission(device: &GpuDevice);
+    #[wasm_bindgen(js_name = createTimer)]
+    pub(super) fn create_timer(device: &GpuDevice, count: u32) -> JsValue;
     pub(super) fn submit(
         device: &GpuDevice,
         uniforms: &GpuBuffer,
@@ -67,6 +69,7 @@ extern "C" {
         groups: &Array,
         list: &[u32],
         copies: &Array,
+        timer: &JsValue,
     ) -> Promise;
     pub(super) fn map(staging: &GpuBuffer, bytes: f64) -> Promise;
     #[wasm_bindgen(catch)]

@@ -2,6 +2,10 @@
 // from WebAssembly, each is a dozen imports and calls. A flush crosses over once, with its whole list.
 
 // GPUBufferUsage, GPUMapMode and GPUShaderStage by number: Node has no such globals.
+const MAP_READ = 1;
+const COPY_SRC = 4;
+const COPY_DST = 8;
+const QUERY_RESOLVE = 512;
 const READ = 1;
 const COMPUTE = 4;
 
@@ -144,23 +148,30 @@ export function beginSubmission(device) {
   device.pushErrorScope("validation");
 }
 
+/** What times up to `count` passes, on a device that can. */
+export function createTimer(device, count) {
+  if (!device.features.has("timestamp-query")) return null;
+  return {
+    queries: device.createQuerySet({ type: "timestamp", count: 2 * count }),
+    resolved: device.createBuffer({ size: 16 * count, usage: QUERY_RESOLVE | COPY_SRC }),
+  };
+}
+
 /**
  * Encodes and submits dispatches, five numbers each: pipeline, group, offset of the parameters, workgroups; and then copies
  * to the host, five values each: source, start, bytes, staging buffer, and a record of `RECORD` bytes that follows them and
- * becomes 0, or null. A promise of what the device had against it: what was invalid, and what memory it lacked, or undefined.
+ * becomes 0, or null. A promise of the device's answer: what was invalid, and what memory it lacked, or undefined; and with a
+ * timer the beginning and the end of every dispatch in nanoseconds.
  */
-export function submit(device, uniforms, parameters, pipelines, groups, list, copies) {
+export function submit(device, uniforms, parameters, pipelines, groups, list, copies, timer) {
   if (parameters.length > 0) device.queue.writeBuffer(uniforms, 0, parameters);
   const encoder = device.createCommandEncoder();
-  if (list.length > 0) {
+  if (list.length > 0 && !timer) {
     const pass = encoder.beginComputePass();
-    for (let k = 0; k < list.length; k += 5) {
-      if (k === 0 || list[k] !== list[k - 5]) pass.setPipeline(pipelines[list[k]].compute);
-      pass.setBindGroup(0, groups[list[k + 1]], list, k + 2, 1);
-      pass.dispatchWorkgroups(list[k + 3], list[k + 4]);
-    }
+    for (let k = 0; k < list.length; k += 5) dispatch(pass, pipelines, groups, list, k);
     pass.end();
   }
+  const times = list.length > 0 && timer ? timed(device, encoder, pipelines, groups, list, timer) : null;
   for (let k = 0; k < copies.length; k += 5) {
     const [source, start, bytes, staging, record] = copies.slice(k, k + 5);
     if (bytes > 0) encoder.copyBufferToBuffer(source, start, staging, 0, bytes);
@@ -170,7 +181,37 @@ export function submit(device, uniforms, parameters, pipelines, groups, list, co
     }
   }
   device.queue.submit([encoder.finish()]);
-  return Promise.all([popErrorScope(device), popErrorScope(device)]);
+  return Promise.all([popErrorScope(device), popErrorScope(device), times && taken(times)]);
+}
+
+function dispatch(pass, pipelines, groups, list, k) {
+  if (k === 0 || list[k] !== list[k - 5]) pass.setPipeline(pipelines[list[k]].compute);
+  pass.setBindGroup(0, groups[list[k + 1]], list, k + 2, 1);
+  pass.dispatchWorkgroups(list[k + 3], list[k + 4]);
+}
+
+/** Encodes every dispatch as a pass of its own, between two timestamps; the buffer that these are copied to. */
+function timed(device, encoder, pipelines, groups, list, { queries, resolved }) {
+  const count = list.length / 5;
+  for (let k = 0; k < count; k++) {
+    const [beginningOfPassWriteIndex, endOfPassWriteIndex] = [2 * k, 2 * k + 1];
+    const timestampWrites = { querySet: queries, beginningOfPassWriteIndex, endOfPassWriteIndex };
+    const pass = encoder.beginComputePass({ timestampWrites });
+    dispatch(pass, pipelines, groups, list.subarray(5 * k, 5 * k + 5), 0);
+    pass.end();
+  }
+  const times = device.createBuffer({ size: 16 * count, usage: MAP_READ | COPY_DST });
+  encoder.resolveQuerySet(queries, 0, 2 * count, resolved, 0);
+  encoder.copyBufferToBuffer(resolved, 0, times, 0, 16 * count);
+  return times;
+}
+
+/** The numbers of a buffer of timestamps. */
+async function taken(times) {
+  await times.mapAsync(READ);
+  const numbers = Float64Array.from(new BigUint64Array(times.getMappedRange()), Number);
+  times.destroy();
+  return numbers;
 }
 
 /** A promise that the first `bytes` of `staging` can be read. */

@@ -31,6 +31,8 @@ pub(super) struct Call {
     pub pipeline: Rc<Pipeline>,
     pub buffers: Buffers,
     pub workgroups: (u32, u32),
+    /// Its place in the profile that is being taken.
+    pub profiled: Option<u32>,
 }
 
 impl Call {
@@ -69,6 +71,8 @@ pub(super) struct Objects<'a> {
     pub staging: &'a Staging,
     /// Stands behind bindings that operations leave to the backend.
     pub record: &'a GpuBuffer,
+    /// What times the calls of a profile, where the device can.
+    pub timer: Option<&'a JsValue>,
 }
 
 /// The list of one device.
@@ -191,7 +195,10 @@ impl Recorder {
         sent.params.extend_from_slice(&self.params[calls * self.alignment..]);
         std::mem::swap(&mut self.params, &mut sent.params);
         sent.params.truncate(calls * self.alignment);
-        let answer = self.send(objects, &sent.list, &sent.params, &submission.copies);
+        let timed = submission.calls.iter().any(|note| note.profiled.is_some());
+        let untimed = JsValue::NULL;
+        let timer = objects.timer.filter(|_| timed).unwrap_or(&untimed);
+        let answer = self.send(objects, &sent.list, &sent.params, &submission.copies, timer);
         submission.sent.replace(sent);
         Some((submission, answer))
     }
@@ -221,9 +228,15 @@ impl Recorder {
 
     /// Submits a part of a list with its parameters and copies. The parameters' buffer is written from its start every time:
     /// the queue keeps the order.
-    fn send(&self, objects: &Objects<'_>, list: &[u32], params: &[u8], copies: &[Rc<Copy>]) -> Promise {
-        const NONE: JsValue = JsValue::NULL;
-        let flat = Array::new();
+    fn send(
+        &self,
+        objects: &Objects<'_>,
+        list: &[u32],
+        params: &[u8],
+        copies: &[Rc<Copy>],
+        timer: &JsValue,
+    ) -> Promise {
+        let (flat, none) = (Array::new(), JsValue::NULL);
         for copy in copies {
             let staged = objects.staging.take(objects.device, copy.bytes());
             let bytes = match &copy.source {
@@ -241,11 +254,12 @@ impl Recorder {
             };
             flat.push(&JsValue::from(bytes as f64));
             flat.push(&staged.buffer);
-            let record: &JsValue = if copy.record { objects.record } else { &NONE };
+            let record: &JsValue = if copy.record { objects.record } else { &none };
             flat.push(record);
             copy.staging.replace(Some(staged));
         }
-        submit(objects.device, &self.uniforms, params, objects.pipelines.objects(), &self.made, list, &flat)
+        let pipelines = objects.pipelines.objects();
+        submit(objects.device, &self.uniforms, params, pipelines, &self.made, list, &flat, timer)
     }
 
     /// Submits the calls of a rejected submission one by one, and then its copies: the device's answers, one a call that is
@@ -257,7 +271,7 @@ impl Recorder {
         parts
             .map(|(list, copies)| {
                 begin_submission(objects.device);
-                self.send(objects, list, &sent.params, copies)
+                self.send(objects, list, &sent.params, copies, &JsValue::NULL)
             })
             .collect()
     }

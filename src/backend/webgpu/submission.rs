@@ -22,6 +22,8 @@ pub(super) struct Note {
     pub buffers: [u32; MAX_BUFFERS],
     /// It cannot run, or what it reads is not there: the device never saw it.
     pub skipped: bool,
+    /// Its place in the profile that is being taken.
+    pub profiled: Option<u32>,
     failure: Option<Error>,
 }
 
@@ -34,8 +36,13 @@ impl Note {
         }
         let missing = || call.buffers.iter().flatten().find_map(|b| b.missing());
         let failure = call.pipeline.failure.borrow().clone().or_else(missing);
-        let mut note =
-            Self { pipeline: Rc::clone(&call.pipeline), buffers, skipped: failure.is_some(), failure };
+        let mut note = Self {
+            pipeline: Rc::clone(&call.pipeline),
+            buffers,
+            skipped: failure.is_some(),
+            profiled: call.profiled,
+            failure,
+        };
         if note.skipped || !bad.is_empty() {
             note.skipped |= note.reads().any(|b| bad.contains(&b));
             for buffer in note.writes() {
