@@ -262,6 +262,8 @@ impl Pool {
 
     /// A buffer could not be had: `op` wanted it, and the browser says why.
     pub fn give_up(&self, op: &'static str, buffer: &PooledBuffer, words: &str) {
+        // Drivers go on for lines.
+        let words = words.lines().next().unwrap_or_default();
         let megabytes = |bytes: u64| number((bytes as f64 / 1e5).round() / 10.0);
         self.allocated.set(self.allocated.get() - buffer.size);
         let error = Error::limit(
@@ -270,7 +272,7 @@ impl Pool {
                 "the GPU has no {} MB for a tensor, after everything unused was given back; {} MB are in use. \
                  Dispose tensors, or make smaller ones ({words})",
                 megabytes(buffer.size),
-                megabytes(self.used.get()),
+                megabytes(self.used.get().saturating_sub(buffer.size)),
             ),
         );
         buffer.standing.replace(Standing::Missing(error));
