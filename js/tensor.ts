@@ -87,6 +87,7 @@ function operationNumber(op: string): number {
 
 let construct: (engine: Engine, registry: Registry, handle: number) => Tensor;
 let handleOf: (tensor: unknown, op: string, name: string) => number;
+let caughtHandle: (tensor: Tensor) => number;
 
 /**
  * An n-dimensional array on an engine's device, made by an {@link Engine} or by an operation. Every operation is a method
@@ -107,6 +108,8 @@ export class Tensor {
   readonly engine: Engine;
   readonly #registry: Registry;
   #handle: number;
+  /** Whether the net under `dispose()` has it. */
+  #caught = false;
   #shape: readonly number[] | null = null;
 
   static {
@@ -117,13 +120,17 @@ export class Tensor {
         throw new ArgumentError(`${op}: ${name} is ${show(tensor)}; it must be a tensor`);
       return tensor.#live(op);
     };
+    caughtHandle = (tensor) => {
+      tensor.#caught = tensor.#handle !== 0;
+      return tensor.#handle;
+    };
   }
 
   private constructor(engine: Engine, registry: Registry, handle: number) {
     this.engine = engine;
     this.#registry = registry;
     this.#handle = handle;
-    registry.add(this, handle);
+    registry.add(this);
   }
 
   #live(op: string): number {
@@ -279,7 +286,7 @@ export class Tensor {
     if (this.#handle === 0) return;
     const handle = this.#handle;
     this.#handle = 0;
-    this.#registry.remove(this, handle);
+    this.#registry.remove(this, handle, this.#caught);
   }
 
   /** As `dispose`, for `using`. */
@@ -649,6 +656,14 @@ function optionalHandle(tensor: Tensor | null | undefined, op: string, name: str
  */
 export function makeTensor(engine: Engine, registry: Registry, handle: number): Tensor {
   return construct(engine, registry, handle);
+}
+
+/**
+ * The handle of a tensor that the net is about to catch; 0 when it was disposed.
+ * @internal
+ */
+export function handleToCatch(tensor: Tensor): number {
+  return caughtHandle(tensor);
 }
 
 /**
