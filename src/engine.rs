@@ -10,7 +10,7 @@ use crate::backend::webgpu::WebGpuBackend;
 use crate::backend::{Backend, HostData, Launch, Memory, Storage};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Flags, Kernel};
+use crate::kernel::{Flags, Kernel, MAX_BINDINGS};
 use crate::layout::Layout;
 use crate::random::Philox;
 use crate::shape::Shape;
@@ -360,11 +360,12 @@ impl Engine {
         params: &[u8],
         tensors: &[Option<&Tensor>],
     ) -> Result<()> {
-        let mut buffers: Vec<Option<&Storage>> = Vec::with_capacity(tensors.len());
-        for tensor in tensors {
-            buffers.push(tensor.map(Tensor::storage));
+        let mut space: [Option<&Storage>; MAX_BINDINGS] = [None; MAX_BINDINGS];
+        let buffers = &mut space[..tensors.len()];
+        for (buffer, tensor) in buffers.iter_mut().zip(tensors) {
+            *buffer = tensor.map(Tensor::storage);
         }
-        self.0.backend.run(&Launch { kernel, flags, dtype, params, buffers: &buffers })
+        self.0.backend.run(&Launch { kernel, flags, dtype, params, buffers })
     }
 
     pub(crate) fn backend(&self) -> &dyn Backend {
