@@ -1,13 +1,16 @@
 // What a recorded call costs the page, beside a loop over WebGPU as somebody would write it who knows every call beforehand:
-// one pipeline, bind groups made once, all parameters in one write, one pass and one submit. Only the calls are timed, not the
-// device, which works on both for as long.
+// one pipeline, bind groups made once, all parameters in one write, one pass and one submit. Only the calls are timed: a device
+// that is no part of the page works while they go on.
+import { median } from "./timing.mjs";
 
 /** Calls in a batch: as many as the engine notes before it hands them over by itself. */
 const CALLS = 256;
 
-const ROWS = globalThis.ROWS ?? 64;
-const COLUMNS = globalThis.ROWS ? 4 : 768;
-const COUNT = ROWS * COLUMNS;
+const ROWS = 64;
+const COLUMNS = 768;
+
+/** Batches of one row each after which the browser's compilers have done their best with the code. */
+const WARM_UP = 100;
 
 /** The parameters of a call, at the distance that dynamic offsets need. */
 const PARAMS_SIZE = 256;
@@ -24,7 +27,8 @@ fn main(@builtin(global_invocation_id) id: vec3u) {
 }`;
 
 /** The loop written by hand. */
-function byHand(device) {
+function byHand(device, rows) {
+  const count = rows * COLUMNS;
   const { COMPUTE } = GPUShaderStage;
   const { STORAGE, UNIFORM, COPY_DST } = GPUBufferUsage;
   const types = ["read-only-storage", "read-only-storage", "storage"];
@@ -36,9 +40,9 @@ function byHand(device) {
     compute: { module: device.createShaderModule({ code: shader }) },
   });
   const [a, b, ...results] = Array.from({ length: 4 }, () =>
-    device.createBuffer({ size: 4 * COUNT, usage: STORAGE | COPY_DST }),
+    device.createBuffer({ size: 4 * count, usage: STORAGE | COPY_DST }),
   );
-  for (const buffer of [a, b]) device.queue.writeBuffer(buffer, 0, new Float32Array(COUNT).fill(1));
+  for (const buffer of [a, b]) device.queue.writeBuffer(buffer, 0, new Float32Array(count).fill(1));
   const uniforms = device.createBuffer({ size: CALLS * PARAMS_SIZE, usage: UNIFORM | COPY_DST });
   const groups = results.map((result) =>
     device.createBindGroup({
@@ -53,14 +57,14 @@ function byHand(device) {
   const offsets = Uint32Array.from({ length: CALLS }, (_, k) => k * PARAMS_SIZE);
   return {
     batch() {
-      for (let k = 0; k < CALLS; k++) params[(k * PARAMS_SIZE) / 4] = COUNT;
+      for (let k = 0; k < CALLS; k++) params[(k * PARAMS_SIZE) / 4] = count;
       device.queue.writeBuffer(uniforms, 0, params);
       const encoder = device.createCommandEncoder();
       const pass = encoder.beginComputePass();
       pass.setPipeline(pipeline);
       for (let k = 0; k < CALLS; k++) {
         pass.setBindGroup(0, groups[k % groups.length], offsets, k, 1);
-        pass.dispatchWorkgroups(COUNT / 4 / 256);
+        pass.dispatchWorkgroups(Math.ceil(count / 4 / 256));
       }
       pass.end();
       device.queue.submit([encoder.finish()]);
@@ -71,8 +75,8 @@ function byHand(device) {
 }
 
 /** The same through the engine: a call, and its result freed. */
-function recorded(engine) {
-  const [a, b] = [engine.ones([ROWS, COLUMNS]), engine.ones([ROWS, COLUMNS])];
+function recorded(engine, rows) {
+  const [a, b] = [engine.ones([rows, COLUMNS]), engine.ones([rows, COLUMNS])];
   return {
     batch() {
       for (let k = 0; k < CALLS; k++) a.siluMul(b).dispose();
@@ -82,23 +86,33 @@ function recorded(engine) {
   };
 }
 
-/** Microseconds of a call, one figure a batch; the device is waited for between batches, so that no queue is full. */
-async function times(contestants, batches) {
+/**
+ * Milliseconds of a call by hand and of a recorded one, one figure a batch; the two take turns. The device is waited for between
+ * batches, so that no queue is ever full.
+ */
+async function times(engine, rows, batches) {
+  const contestants = [byHand(engine.gpuDevice, rows), recorded(engine, rows)];
   const all = contestants.map(() => []);
   for (let i = 0; i < batches; i++) {
     for (const [k, { batch, settle }] of contestants.entries()) {
       const start = performance.now();
       batch();
-      all[k].push(((performance.now() - start) * 1e3) / CALLS);
+      all[k].push((performance.now() - start) / CALLS);
       await settle();
     }
   }
-  return all;
-}
-export async function overhead(engine, batches) {
-  const contestants = [byHand(engine.gpuDevice), recorded(engine)];
-  await times(contestants, Math.ceil(batches / 4));
-  const all = await times(contestants, batches);
   for (const { dispose } of contestants) dispose();
   return all;
+}
+
+/**
+ * Milliseconds of a call by hand and of a recorded one, and how many times the first the second is. Medians are what a user of
+ * this machine gets; the fastest batches are the same in every run, whatever else the machine does.
+ */
+export async function overhead(engine, batches) {
+  await times(engine, 1, WARM_UP);
+  const all = await times(engine, ROWS, batches);
+  const [hand, own] = all.map((figures) => ({ median: median(figures), fastest: Math.min(...figures) }));
+  const ratio = { median: own.median / hand.median, fastest: own.fastest / hand.fastest };
+  return { hand, own, ratio };
 }
