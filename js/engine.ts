@@ -14,7 +14,7 @@ import { RawKernels } from "./kernels.js";
 import { catchForgotten, release } from "./net.js";
 import { Optimizers } from "./optim.js";
 import { Registry } from "./registry.js";
-import { Tensor, makeTensor, setEngineHandle } from "./tensor.js";
+import { Tensor, makeTensor } from "./tensor.js";
 
 /** What every tensor-making call takes. */
 export interface TensorOptions {
@@ -68,7 +68,6 @@ export interface MemoryInfo {
   readonly bytesAllocated: number;
 }
 
-let handleOf: (engine: Engine) => number;
 let construct: (opened: Opened) => Engine;
 
 /**
@@ -101,9 +100,7 @@ export class Engine {
   #handle: number;
 
   static {
-    handleOf = (engine) => engine.#live();
     construct = (opened) => new Engine(opened);
-    setEngineHandle(handleOf);
   }
 
   private constructor(opened: Opened) {

@@ -22,7 +22,10 @@ export class Registry {
     this.scopes.at(-1)?.push(tensor);
     const count = this.#fresh.push(tensor);
     if (count === FRESH) this.#sweep();
-    else if (count === 1) queueMicrotask(() => { this.#sweep(); });
+    else if (count === 1)
+      queueMicrotask(() => {
+        this.#sweep();
+      });
   }
 
   /** Frees a tensor by hand; `caught` if the net has it. */

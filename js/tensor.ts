@@ -157,17 +157,12 @@ export class Tensor {
   /** Calls a binary operation; a number becomes a scalar for the length of the call. */
   #binary(op: string, other: Operand, numbers?: readonly number[]): Tensor {
     if (typeof other !== "number") return this.#call(op, numbers, handleOf(other, op, "the other operand"));
-    const a = this.#live(op);
-    const scalar = raw.full(this.#engineHandle(), new Uint32Array(0), other, raw.dtype(a), 0);
+    const scalar = raw.scalar(operationNumber(op), this.#live(op), other);
     try {
       return this.#call(op, numbers, scalar);
     } finally {
       raw.free(scalar);
     }
-  }
-
-  #engineHandle(): number {
-    return engineHandle(this.engine);
   }
 
   /** The sizes of the dimensions; `[]` for a scalar. */
@@ -627,16 +622,6 @@ export class Tensor {
     if (this.#handle === 0) return "Tensor(disposed)";
     return `Tensor(${this.dtype}, [${this.shape.join(", ")}], ${this.engine.device})`;
   }
-}
-
-let engineHandle: (engine: Engine) => number = () => 0;
-
-/**
- * The engine's side of the bargain: how tensors find its handle.
- * @internal
- */
-export function setEngineHandle(find: (engine: Engine) => number): void {
-  engineHandle = find;
 }
 
 /** 0 for the exact GELU, 1 for the approximation. */

@@ -185,8 +185,8 @@ pub(crate) fn merge<const OPERANDS: usize>(
     let mut merged = Merged { sizes: [1; MAX_RANK], strides: [[0; MAX_RANK]; OPERANDS], rank: 0 };
     let Merged { sizes, strides, rank } = &mut merged;
     for (k, &size) in shape.iter().enumerate().filter(|&(_, &size)| size != 1) {
-        let joins = *rank > 0
-            && operands.iter().zip(&*strides).all(|(o, s)| s[*rank - 1] == o[k] * size as isize);
+        let joins =
+            *rank > 0 && operands.iter().zip(&*strides).all(|(o, s)| s[*rank - 1] == o[k] * size as isize);
         if joins {
             sizes[*rank - 1] *= size;
         } else {
