@@ -70,7 +70,7 @@ export interface BackwardOptions {
   retainGraph?: boolean;
 }
 
-const NONE: readonly number[] = [];
+const NONE: number[] = [];
 
 /** Operations' numbers, asked for once. */
 const numbers = new Map<string, number>();
@@ -145,17 +145,14 @@ export class Tensor {
   }
 
   /** Calls an operation of this tensor, up to two more, and numbers. */
-  #call(op: string, numbers: readonly number[] = NONE, b = 0, c = 0): Tensor {
+  #call(op: string, numbers: number[] = NONE, b = 0, c = 0): Tensor {
     const [number, a] = [operationNumber(op), this.#live(op)];
-    const handle =
-      numbers.length === 0
-        ? raw.run(number, a, b, c)
-        : raw.runWith(number, a, b, c, Float64Array.from(numbers));
+    const handle = numbers.length === 0 ? raw.run(number, a, b, c) : raw.runWith(number, a, b, c, numbers);
     return this.#wrap(handle);
   }
 
   /** Calls a binary operation; a number becomes a scalar for the length of the call. */
-  #binary(op: string, other: Operand, numbers?: readonly number[]): Tensor {
+  #binary(op: string, other: Operand, numbers?: number[]): Tensor {
     if (typeof other !== "number") return this.#call(op, numbers, handleOf(other, op, "the other operand"));
     const scalar = raw.scalar(operationNumber(op), this.#live(op), other);
     try {
@@ -524,7 +521,7 @@ export class Tensor {
    * @throws {@link ShapeError} when the shape does not have as many elements, or -1 stands twice or cannot be worked out
    */
   reshape(shape: readonly number[]): Tensor {
-    return this.#call("reshape", Array.from(checkShape("reshape", shape, -1)));
+    return this.#call("reshape", checkShape("reshape", shape, -1));
   }
 
   /**
@@ -546,7 +543,7 @@ export class Tensor {
    * ```
    */
   permute(dims: readonly number[]): Tensor {
-    return this.#call("permute", Array.from(checkDims("permute", dims) ?? NONE));
+    return this.#call("permute", checkDims("permute", dims) ?? NONE);
   }
 
   /**
@@ -555,7 +552,7 @@ export class Tensor {
    * @throws {@link ShapeError} when a size other than 1 would change, or dimensions would go
    */
   expand(shape: readonly number[]): Tensor {
-    return this.#call("expand", Array.from(checkShape("expand", shape, -1)));
+    return this.#call("expand", checkShape("expand", shape, -1));
   }
 
   /**
