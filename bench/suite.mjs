@@ -1,5 +1,6 @@
 // The benchmark itself, for a page and for Node alike: the rows, each timed beside a limit of the same device.
 import { cpuLimits, gpuLimits } from "./limits.mjs";
+import { overhead } from "./overhead.mjs";
 import { compare } from "./timing.mjs";
 
 /** An operation as users call it: `call` gives new tensors, which are freed at once. */
@@ -92,6 +93,23 @@ function small(limits) {
   return (limits.apart ? [...queued, apart] : queued).map((row) => ({ ...row, name: `queue: ${row.name}` }));
 }
 
+/** The calls themselves, beside calls written by hand: only the page is timed. */
+const recordedCall = {
+  name: "queue: recorded op, the page's time",
+  size: "64 × 768",
+  async figures(engine, { batches }) {
+    const { hand, own, ratio } = await overhead(engine, batches);
+    return {
+      unit: "ops/s",
+      milliseconds: own.median,
+      rate: 1e3 / own.median,
+      limitRate: 1e3 / hand.median,
+      ofLimit: 1 / ratio.median,
+      ratio,
+    };
+  },
+};
+
 /** Every row; the large ones need a device that makes sense for them. */
 function rows(limits, large) {
   const list = [
@@ -102,6 +120,7 @@ function rows(limits, large) {
     matmul(1024),
     small(limits),
   ];
+  if (limits.apart) list.push(recordedCall);
   if (large) {
     list.push(gated(2 ** 24), layerNormForward(16384, 4096), layerNormBackward(16384, 4096), matmul(4096));
   }
@@ -111,6 +130,7 @@ function rows(limits, large) {
 /** One row's figures: times in milliseconds, rates in bytes or operations a second, the fraction of the limit. */
 async function measure(row, engine, limits, pace) {
   const { name, size, bytes, operations, make } = row;
+  if (row.figures) return { name, size, ...(await row.figures(engine, pace)) };
   const limit = bytes ? limits.copy(bytes) : limits.multiplyAdd();
   const subject = make(engine);
   try {

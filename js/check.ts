@@ -70,11 +70,11 @@ export function choiceOption(op: string, name: string, value: unknown, choices: 
 const MAX_SIZE = 2 ** 31 - 1;
 
 /** Sizes of dimensions: whole numbers from 0 (or from -1, where one may be worked out). */
-export function checkShape(op: string, shape: unknown, least = 0): Int32Array<ArrayBuffer> {
+export function checkShape(op: string, shape: unknown, least = 0): number[] {
   if (!Array.isArray(shape) && !(ArrayBuffer.isView(shape) && !(shape instanceof DataView))) {
     throw new ShapeError(`${op}: a shape is an array of sizes, not ${show(shape)}`);
   }
-  const sizes = Array.from(shape as ArrayLike<unknown>);
+  const sizes = [...(shape as Iterable<unknown>)];
   for (const size of sizes) {
     if (typeof size === "number" && Number.isInteger(size) && size > MAX_SIZE) {
       throw new LimitError(
@@ -87,7 +87,7 @@ export function checkShape(op: string, shape: unknown, least = 0): Int32Array<Ar
       );
     }
   }
-  return Int32Array.from(sizes as number[]);
+  return sizes as number[];
 }
 
 /** A dimension or position: a whole number. */
@@ -99,8 +99,9 @@ export function checkIndex(op: string, name: string, value: unknown): number {
 }
 
 /** A dimension or several; none when it is left out. */
-export function checkDims(op: string, dim: unknown): Int32Array<ArrayBuffer> | undefined {
+export function checkDims(op: string, dim: unknown): number[] | undefined {
   if (dim === undefined || dim === null) return undefined;
-  const dims = Array.isArray(dim) ? (dim as unknown[]) : [dim];
-  return Int32Array.from(dims, (d) => checkIndex(op, "dim", d));
+  // Copied: what an array leaves out becomes undefined, which is no dimension.
+  const dims = Array.isArray(dim) ? [...(dim as unknown[])] : [dim];
+  return dims.map((d) => checkIndex(op, "dim", d));
 }

@@ -15,7 +15,7 @@ import { catchForgotten, release } from "./net.js";
 import { Optimizers } from "./optim.js";
 import { type Profile, makeProfile } from "./profile.js";
 import { Registry } from "./registry.js";
-import { Tensor, makeTensor, setEngineHandle } from "./tensor.js";
+import { Tensor, makeTensor } from "./tensor.js";
 
 /** What every tensor-making call takes. */
 export interface TensorOptions {
@@ -75,7 +75,6 @@ export interface MemoryInfo {
   readonly objectsCreated: number;
 }
 
-let handleOf: (engine: Engine) => number;
 let construct: (opened: Opened) => Engine;
 
 /**
@@ -109,9 +108,7 @@ export class Engine {
   #profiles = false;
 
   static {
-    handleOf = (engine) => engine.#live();
     construct = (opened) => new Engine(opened);
-    setEngineHandle(handleOf);
   }
 
   private constructor(opened: Opened) {
@@ -163,7 +160,7 @@ export class Engine {
   tensor(data: TypedArray | NestedArray | number | boolean, options?: DataOptions): Tensor {
     checkOptions("tensor", options, ["shape", "dtype", "requiresGrad"]);
     if (options?.dtype !== undefined) dtypeNumber("tensor", options.dtype);
-    const given = options?.shape === undefined ? undefined : Array.from(checkShape("tensor", options.shape));
+    const given = options?.shape === undefined ? undefined : checkShape("tensor", options.shape);
     const { values, shape, dtype } = hostValues(data, given, options?.dtype);
     const elements = shape.reduce((a, b) => a * b, 1);
     if (values.length !== elements) {
@@ -171,13 +168,13 @@ export class Engine {
         `tensor: ${values.length} values for shape ${show(shape)}, which has ${elements} elements`,
       );
     }
-    const [engine, sizes, kind] = [this.#live(), Uint32Array.from(shape), dtypeNumber("tensor", dtype)];
+    const [engine, kind] = [this.#live(), dtypeNumber("tensor", dtype)];
     const handle =
       values instanceof Float32Array
-        ? raw.fromF32(engine, values, sizes, kind)
+        ? raw.fromF32(engine, values, shape, kind)
         : values instanceof Int32Array
-          ? raw.fromI32(engine, values, sizes)
-          : raw.fromU32(engine, values, sizes, kind);
+          ? raw.fromI32(engine, values, shape)
+          : raw.fromU32(engine, values, shape, kind);
     return this.#finish(handle, options?.requiresGrad, "tensor");
   }
 
@@ -211,7 +208,7 @@ export class Engine {
     checkOptions(op, options, ["dtype", "requiresGrad"]);
     const { dtype } = options ?? {};
     if (dtype === "i32" || dtype === "u32") wholeNumber(value, dtype, op);
-    const sizes = Uint32Array.from(checkShape(op, shape));
+    const sizes = checkShape(op, shape);
     const handle = raw.full(
       this.#live(),
       sizes,
@@ -239,7 +236,7 @@ export class Engine {
       throw new ArgumentError(
         `rand: low is ${low} and high is ${high}; both must be finite f32 numbers, low below high`,
       );
-    const sizes = Uint32Array.from(checkShape("rand", shape));
+    const sizes = checkShape("rand", shape);
     const handle = raw.uniform(this.#live(), sizes, low, high, floatType("rand", options?.dtype));
     return this.#finish(handle, options?.requiresGrad, "rand");
   }
@@ -250,7 +247,7 @@ export class Engine {
    */
   randn(shape: readonly number[], options?: TensorOptions): Tensor {
     checkOptions("randn", options, ["dtype", "requiresGrad"]);
-    const sizes = Uint32Array.from(checkShape("randn", shape));
+    const sizes = checkShape("randn", shape);
     const handle = raw.randn(this.#live(), sizes, floatType("randn", options?.dtype));
     return this.#finish(handle, options?.requiresGrad, "randn");
   }

@@ -50,7 +50,7 @@ export function dtypeNumber(op: string, dtype: unknown): number {
  */
 export interface HostValues {
   readonly dtype: DType;
-  readonly shape: readonly number[];
+  readonly shape: number[];
   readonly values: Float32Array | Int32Array | Uint32Array;
 }
 
@@ -129,7 +129,7 @@ function flattened(data: NestedArray): { shape: number[]; values: (number | bool
  */
 export function hostValues(
   data: TypedArray | NestedArray | number | boolean,
-  shape: readonly number[] | undefined,
+  shape: number[] | undefined,
   dtype: DType | undefined,
 ): HostValues {
   if (typeof data === "number" || typeof data === "boolean") {

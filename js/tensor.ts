@@ -70,7 +70,7 @@ export interface BackwardOptions {
   retainGraph?: boolean;
 }
 
-const NONE: readonly number[] = [];
+const NONE: number[] = [];
 
 /** Operations' numbers, asked for once. */
 const numbers = new Map<string, number>();
@@ -87,6 +87,7 @@ function operationNumber(op: string): number {
 
 let construct: (engine: Engine, registry: Registry, handle: number) => Tensor;
 let handleOf: (tensor: unknown, op: string, name: string) => number;
+let caughtHandle: (tensor: Tensor) => number;
 
 /**
  * An n-dimensional array on an engine's device, made by an {@link Engine} or by an operation. Every operation is a method
@@ -107,6 +108,8 @@ export class Tensor {
   readonly engine: Engine;
   readonly #registry: Registry;
   #handle: number;
+  /** Whether the net under `dispose()` has it. */
+  #caught = false;
   #shape: readonly number[] | null = null;
 
   static {
@@ -117,13 +120,17 @@ export class Tensor {
         throw new ArgumentError(`${op}: ${name} is ${show(tensor)}; it must be a tensor`);
       return tensor.#live(op);
     };
+    caughtHandle = (tensor) => {
+      tensor.#caught = tensor.#handle !== 0;
+      return tensor.#handle;
+    };
   }
 
   private constructor(engine: Engine, registry: Registry, handle: number) {
     this.engine = engine;
     this.#registry = registry;
     this.#handle = handle;
-    registry.add(this, handle);
+    registry.add(this);
   }
 
   #live(op: string): number {
@@ -138,29 +145,21 @@ export class Tensor {
   }
 
   /** Calls an operation of this tensor, up to two more, and numbers. */
-  #call(op: string, numbers: readonly number[] = NONE, b = 0, c = 0): Tensor {
+  #call(op: string, numbers: number[] = NONE, b = 0, c = 0): Tensor {
     const [number, a] = [operationNumber(op), this.#live(op)];
-    const handle =
-      numbers.length === 0
-        ? raw.run(number, a, b, c)
-        : raw.runWith(number, a, b, c, Float64Array.from(numbers));
+    const handle = numbers.length === 0 ? raw.run(number, a, b, c) : raw.runWith(number, a, b, c, numbers);
     return this.#wrap(handle);
   }
 
   /** Calls a binary operation; a number becomes a scalar for the length of the call. */
-  #binary(op: string, other: Operand, numbers?: readonly number[]): Tensor {
+  #binary(op: string, other: Operand, numbers?: number[]): Tensor {
     if (typeof other !== "number") return this.#call(op, numbers, handleOf(other, op, "the other operand"));
-    const a = this.#live(op);
-    const scalar = raw.full(this.#engineHandle(), new Uint32Array(0), other, raw.dtype(a), 0);
+    const scalar = raw.scalar(operationNumber(op), this.#live(op), other);
     try {
       return this.#call(op, numbers, scalar);
     } finally {
       raw.free(scalar);
     }
-  }
-
-  #engineHandle(): number {
-    return engineHandle(this.engine);
   }
 
   /** The sizes of the dimensions; `[]` for a scalar. */
@@ -279,7 +278,7 @@ export class Tensor {
     if (this.#handle === 0) return;
     const handle = this.#handle;
     this.#handle = 0;
-    this.#registry.remove(this, handle);
+    this.#registry.remove(this, handle, this.#caught);
   }
 
   /** As `dispose`, for `using`. */
@@ -522,7 +521,7 @@ export class Tensor {
    * @throws {@link ShapeError} when the shape does not have as many elements, or -1 stands twice or cannot be worked out
    */
   reshape(shape: readonly number[]): Tensor {
-    return this.#call("reshape", Array.from(checkShape("reshape", shape, -1)));
+    return this.#call("reshape", checkShape("reshape", shape, -1));
   }
 
   /**
@@ -544,7 +543,7 @@ export class Tensor {
    * ```
    */
   permute(dims: readonly number[]): Tensor {
-    return this.#call("permute", Array.from(checkDims("permute", dims) ?? NONE));
+    return this.#call("permute", checkDims("permute", dims) ?? NONE);
   }
 
   /**
@@ -553,7 +552,7 @@ export class Tensor {
    * @throws {@link ShapeError} when a size other than 1 would change, or dimensions would go
    */
   expand(shape: readonly number[]): Tensor {
-    return this.#call("expand", Array.from(checkShape("expand", shape, -1)));
+    return this.#call("expand", checkShape("expand", shape, -1));
   }
 
   /**
@@ -622,16 +621,6 @@ export class Tensor {
   }
 }
 
-let engineHandle: (engine: Engine) => number = () => 0;
-
-/**
- * The engine's side of the bargain: how tensors find its handle.
- * @internal
- */
-export function setEngineHandle(find: (engine: Engine) => number): void {
-  engineHandle = find;
-}
-
 /** 0 for the exact GELU, 1 for the approximation. */
 function approximation(op: string, options: GeluOptions | undefined): number {
   checkOptions(op, options, ["approximate"]);
@@ -649,6 +638,14 @@ function optionalHandle(tensor: Tensor | null | undefined, op: string, name: str
  */
 export function makeTensor(engine: Engine, registry: Registry, handle: number): Tensor {
   return construct(engine, registry, handle);
+}
+
+/**
+ * The handle of a tensor that the net is about to catch; 0 when it was disposed.
+ * @internal
+ */
+export function handleToCatch(tensor: Tensor): number {
+  return caughtHandle(tensor);
 }
 
 /**

@@ -10,12 +10,15 @@ use crate::backend::webgpu::WebGpuBackend;
 use crate::backend::{Backend, HostData, Launch, Memory, Storage};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Flags, Kernel};
+use crate::kernel::{Flags, Kernel, MAX_BINDINGS};
 use crate::layout::Layout;
 use crate::profile::KernelCall;
 use crate::random::Philox;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+
+/// Scalars that are kept for the next call with the same number; when there are more, all are forgotten.
+const KEEP_SCALARS: usize = 32;
 
 /// A device, made with [`Engine::cpu`] or by the JavaScript layer, on which tensors live and operations run.
 ///
@@ -30,6 +33,16 @@ struct Inner {
     gpu: Option<WebGpuBackend>,
     paused: Cell<u32>,
     random: RefCell<Philox>,
+    scalars: RefCell<Vec<Scalar>>,
+}
+
+/// A scalar that an operation was called with. A storage, not a tensor, which would hold the engine that holds it.
+struct Scalar {
+    dtype: DType,
+    bits: u32,
+    storage: Storage,
+    /// Bytes of the engine's that it takes.
+    size: u64,
 }
 
 impl Inner {
@@ -40,6 +53,7 @@ impl Inner {
             gpu: None,
             paused: Cell::new(0),
             random: RefCell::new(Philox::new(0)),
+            scalars: RefCell::default(),
         }
     }
 }
@@ -178,10 +192,12 @@ impl Engine {
         self.0.backend.name()
     }
 
-    /// What the engine's tensors hold.
+    /// What the engine's tensors hold. Scalars that it keeps by itself are not among the bytes in use.
     #[must_use]
     pub fn memory(&self) -> Memory {
-        self.0.backend.memory()
+        let memory = self.0.backend.memory();
+        let scalars: u64 = self.0.scalars.borrow().iter().map(|s| s.size).sum();
+        Memory { bytes_used: memory.bytes_used - scalars, ..memory }
     }
 
     /// Hands queued work to the device without waiting for it.
@@ -216,6 +232,7 @@ impl Engine {
 
     /// Gives the device's memory back; every later call on the engine or its tensors is a `DisposedError`.
     pub fn dispose(&self) {
+        self.0.scalars.take();
         self.0.backend.dispose();
     }
 
@@ -366,6 +383,27 @@ impl Engine {
         Ok(Tensor::new(self.clone(), storage, Layout::contiguous(shape), dtype))
     }
 
+    /// A scalar with these bits (an f32's for `F16`) that whoever asks for it shares: nothing may write into it. A number beside
+    /// a tensor is mostly the same again at the next step, and as a tensor of its own would take a kernel or a write each time.
+    pub(crate) fn scalar(&self, op: &'static str, bits: u32, dtype: DType) -> Result<Tensor> {
+        let mut scalars = self.0.scalars.borrow_mut();
+        let known = scalars.iter().find(|s| s.dtype == dtype && s.bits == bits);
+        let storage = if let Some(scalar) = known {
+            scalar.storage.clone()
+        } else {
+            if scalars.len() == KEEP_SCALARS {
+                scalars.clear();
+            }
+            let used = || self.0.backend.memory().bytes_used;
+            let before = used();
+            // Written by the host: a kernel could be lost with its list, and the number would be wrong ever after.
+            let storage = self.0.backend.upload(op, dtype, HostData::from_words(dtype, vec![bits]))?;
+            scalars.push(Scalar { dtype, bits, storage: storage.clone(), size: used() - before });
+            storage
+        };
+        Ok(Tensor::new(self.clone(), storage, Layout::contiguous(Shape::from_checked(&[])), dtype))
+    }
+
     /// Queues a kernel; `dtype` is that of its `scalar` bindings.
     pub(crate) fn run<P: bytemuck::Pod>(
         &self,
@@ -386,11 +424,12 @@ impl Engine {
         params: &[u8],
         tensors: &[Option<&Tensor>],
     ) -> Result<()> {
-        let mut buffers: Vec<Option<&Storage>> = Vec::with_capacity(tensors.len());
-        for tensor in tensors {
-            buffers.push(tensor.map(Tensor::storage));
+        let mut space: [Option<&Storage>; MAX_BINDINGS] = [None; MAX_BINDINGS];
+        let buffers = &mut space[..tensors.len()];
+        for (buffer, tensor) in buffers.iter_mut().zip(tensors) {
+            *buffer = tensor.map(Tensor::storage);
         }
-        self.0.backend.run(&Launch { kernel, flags, dtype, params, buffers: &buffers })
+        self.0.backend.run(&Launch { kernel, flags, dtype, params, buffers })
     }
 
     pub(crate) fn backend(&self) -> &dyn Backend {

@@ -33,6 +33,9 @@ pub enum Element {
     Faults,
 }
 
+/// The most storage buffers of a kernel: what every device of WebGPU can bind.
+pub(crate) const MAX_BINDINGS: usize = 8;
+
 /// One storage buffer of a kernel. Its number in the shader is its place in the kernel's list.
 #[derive(Debug, Clone, Copy)]
 pub struct Binding {
@@ -201,14 +204,11 @@ impl Kernel {
     /// The set of these flags. A name the kernel does not have is a fault in the caller and is caught by debug builds.
     pub(crate) fn set(&self, names: &[&str]) -> Flags {
         let mut bits = 0;
-        for (k, name) in self.flag_names().enumerate() {
-            bits |= u32::from(names.contains(&name)) << k;
+        for name in names.iter().filter(|name| !name.is_empty()) {
+            let place = self.flag_names().position(|flag| flag == *name);
+            debug_assert!(place.is_some(), "{names:?}");
+            bits |= place.map_or(0, |place| 1 << place);
         }
-        debug_assert_eq!(
-            bits.count_ones() as usize,
-            names.iter().filter(|n| !n.is_empty()).count(),
-            "{names:?}"
-        );
         Flags(bits)
     }
 

@@ -86,6 +86,9 @@ impl Layout {
     /// # Errors
     /// `ShapeError` when a size differs and is not 1.
     pub fn expand(&self, op: &'static str, shape: &Shape) -> Result<Self> {
+        if self.shape == *shape {
+            return Ok(*self);
+        }
         let lead = shape.rank().checked_sub(self.shape.rank());
         let fits = lead.is_some_and(|lead| {
             self.shape.iter().zip(&shape[lead..]).all(|(&have, &want)| have == want || have == 1)
@@ -128,16 +131,16 @@ impl Layout {
             return Some(Self { offset: self.offset, ..Self::contiguous(*shape) });
         }
         // Walk both shapes from the end, matching runs of dimensions with equal products.
-        let merged = merge(&self.shape, &[&self.strides]);
+        let merged = merge(&self.shape, [&self.strides]);
         let mut strides = [0; MAX_RANK];
-        let (mut k, mut have, mut step) = (merged.sizes.len(), 1, 0);
+        let (mut k, mut have, mut step) = (merged.rank(), 1, 0);
         for d in (0..shape.rank()).rev() {
             if shape[d] == 1 {
                 continue;
             }
             if have == 1 {
                 k = k.checked_sub(1)?;
-                (have, step) = (merged.sizes[k], merged.strides[0][k]);
+                (have, step) = (merged.sizes()[k], merged.strides(0)[k]);
             }
             if have % shape[d] != 0 {
                 return None;
@@ -150,37 +153,51 @@ impl Layout {
     }
 }
 
-/// Several operands walked together, with neighbouring dimensions merged wherever all strides allow it.
+/// Several operands walked together, with neighbouring dimensions merged wherever all strides allow it. Held by value, as shapes
+/// are: every call of an elementwise kernel makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Merged {
-    pub sizes: Vec<usize>,
-    /// One row an operand, one stride a merged dimension.
-    pub strides: Vec<Vec<isize>>,
+pub(crate) struct Merged<const OPERANDS: usize> {
+    sizes: [usize; MAX_RANK],
+    strides: [[isize; MAX_RANK]; OPERANDS],
+    rank: usize,
+}
+
+impl<const OPERANDS: usize> Merged<OPERANDS> {
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    pub fn sizes(&self) -> &[usize] {
+        &self.sizes[..self.rank]
+    }
+
+    /// An operand's stride along each merged dimension.
+    pub fn strides(&self, operand: usize) -> &[isize] {
+        &self.strides[operand][..self.rank]
+    }
 }
 
 /// Drops dimensions of size 1 and merges neighbours that every operand walks as one.
-pub(crate) fn merge(shape: &Shape, operands: &[&[isize]]) -> Merged {
-    let mut sizes: Vec<usize> = Vec::with_capacity(shape.rank());
-    let mut strides: Vec<Vec<isize>> = vec![Vec::with_capacity(shape.rank()); operands.len()];
-    for k in 0..shape.rank() {
-        if shape[k] == 1 {
-            continue;
-        }
-        let joins = !sizes.is_empty()
-            && operands.iter().zip(&strides).all(|(o, s)| s.last() == Some(&(o[k] * shape[k] as isize)));
+pub(crate) fn merge<const OPERANDS: usize>(
+    shape: &Shape,
+    operands: [&[isize]; OPERANDS],
+) -> Merged<OPERANDS> {
+    let mut merged = Merged { sizes: [1; MAX_RANK], strides: [[0; MAX_RANK]; OPERANDS], rank: 0 };
+    let Merged { sizes, strides, rank } = &mut merged;
+    for (k, &size) in shape.iter().enumerate().filter(|&(_, &size)| size != 1) {
+        let joins =
+            *rank > 0 && operands.iter().zip(&*strides).all(|(o, s)| s[*rank - 1] == o[k] * size as isize);
         if joins {
-            *sizes.last_mut().expect("checked above") *= shape[k];
-            for (o, s) in operands.iter().zip(&mut strides) {
-                *s.last_mut().expect("as long as sizes") = o[k];
-            }
+            sizes[*rank - 1] *= size;
         } else {
-            sizes.push(shape[k]);
-            for (o, s) in operands.iter().zip(&mut strides) {
-                s.push(o[k]);
-            }
+            sizes[*rank] = size;
+            *rank += 1;
+        }
+        for (o, s) in operands.iter().zip(strides.iter_mut()) {
+            s[*rank - 1] = o[k];
         }
     }
-    Merged { sizes, strides }
+    merged
 }
 
 #[cfg(test)]
@@ -218,10 +235,10 @@ mod tests {
     fn merging_keeps_broadcast_dimensions_apart() {
         let a = layout(&[2, 3, 4]);
         let b = layout(&[4]).expand("t", a.shape()).unwrap();
-        let m = merge(a.shape(), &[a.strides(), b.strides()]);
-        assert_eq!(m.sizes, [6, 4]);
-        assert_eq!(m.strides, [[4, 1], [0, 1]]);
-        assert_eq!(merge(a.shape(), &[a.strides()]).sizes, [24]);
+        let m = merge(a.shape(), [a.strides(), b.strides()]);
+        assert_eq!(m.sizes(), [6, 4]);
+        assert_eq!((m.strides(0), m.strides(1)), (&[4, 1][..], &[0, 1][..]));
+        assert_eq!(merge(a.shape(), [a.strides()]).sizes(), [24]);
     }
 
     #[test]

@@ -38,6 +38,9 @@ fn float_type(op: &'static str, a: &Tensor) -> Result<DType> {
 
 /// The common shape of two operands under broadcasting.
 fn broadcast(op: &'static str, a: &Tensor, b: &Tensor) -> Result<Shape> {
+    if a.shape() == b.shape() {
+        return Ok(*a.shape());
+    }
     let shape = a.shape().broadcast(b.shape()).ok_or_else(|| {
         Error::shape(
             op,

@@ -46,8 +46,8 @@ pub(crate) fn lanes(values: impl Iterator<Item = isize>) -> [[u32; 4]; 2] {
 pub(crate) fn plan(a: &Layout, b: &Layout) -> (&'static str, PairParams) {
     let shape = a.shape();
     debug_assert_eq!(shape, b.shape());
-    let merged = merge(shape, &[a.strides(), b.strides()]);
-    let (sa, sb) = (&merged.strides[0], &merged.strides[1]);
+    let merged = merge(shape, [a.strides(), b.strides()]);
+    let (rank, sa, sb) = (merged.rank(), merged.strides(0), merged.strides(1));
     let count = shape.elements() as u32;
     let mut params = PairParams {
         count,
@@ -56,19 +56,18 @@ pub(crate) fn plan(a: &Layout, b: &Layout) -> (&'static str, PairParams) {
         b_offset: b.offset() as u32,
         a_row: 0,
         b_row: 0,
-        rank: merged.sizes.len() as u32,
+        rank: rank as u32,
         padding: 0,
-        sizes: lanes(merged.sizes.iter().map(|&s| s as isize)),
+        sizes: lanes(merged.sizes().iter().map(|&s| s as isize)),
         a_strides: lanes(sa.iter().copied()),
         b_strides: lanes(sb.iter().copied()),
     };
-    let rank = merged.sizes.len();
     let in_rows = rank <= 2 && (rank == 0 || (sa[rank - 1] == 1 && sb[rank - 1] == 1));
     if !in_rows {
         return ("strided", params);
     }
     if rank == 2 {
-        params.cols = merged.sizes[1] as u32;
+        params.cols = merged.sizes()[1] as u32;
         (params.a_row, params.b_row) = (sa[0] as u32, sb[0] as u32);
     }
     let whole =

@@ -14,7 +14,11 @@ test("every row that is asked for is measured on both engines, and a software ad
   const folder = mkdtempSync(join(tmpdir(), "wgrad-bench-"));
   try {
     const file = join(folder, "figures.json");
-    const { status, stdout, stderr } = bench("--quick", "--only=siluMul|matmul 512|2048", `--json=${file}`);
+    const { status, stdout, stderr } = bench(
+      "--quick",
+      "--only=siluMul|matmul 512|2048|recorded",
+      `--json=${file}`,
+    );
     assert.equal(status, 0, stderr);
     assert.match(stdout, /A SOFTWARE ADAPTER.*mean nothing for a GPU/);
     const { versions, results } = JSON.parse(readFileSync(file, "utf8"));
@@ -35,6 +39,7 @@ test("every row that is asked for is measured on both engines, and a software ad
         "LayerNorm backward (dx, dw, db)",
         "matmul",
         "queue: gated forward (siluMul)",
+        ...(device === "webgpu" ? ["queue: recorded op, the page's time"] : []),
       ]);
       for (const { name, milliseconds, limitRate, ofLimit } of rows) {
         // Nothing is ten times faster than the limit; it would not have been computed.

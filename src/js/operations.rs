@@ -6,6 +6,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 
 use super::{Table, Thrown, keep, optional, tensor, thrown};
 use crate::error::Result;
+use crate::ops::create;
 use crate::optim::{AdamW, AdamWOptions};
 use crate::{Approximate, CrossEntropy, Reduction, Tensor};
 
@@ -104,11 +105,21 @@ pub fn operation(name: &str) -> Option<u32> {
     OPERATIONS.iter().position(|(known, _)| *known == name).map(|place| place as u32)
 }
 
+/// A handle of the scalar that stands for a number beside the tensor `a`.
+#[wasm_bindgen(js_name = scalar)]
+pub fn scalar(number: u32, a: u32, value: f64) -> Thrown<u32> {
+    thrown((|| create::scalar(named(number)?.0, &tensor(a)?, value))()).map(keep)
+}
+
+fn named(number: u32) -> Result<&'static (&'static str, Operation)> {
+    OPERATIONS.get(number as usize).ok_or_else(|| super::gone("operation"))
+}
+
 /// Runs an operation on up to three tensors, 0 where there is none, with numbers; a handle of the result.
 #[wasm_bindgen(js_name = runWith)]
 pub fn run_with(number: u32, a: u32, b: u32, c: u32, numbers: &[f64]) -> Thrown<u32> {
     let result = (|| {
-        let (_, operation) = OPERATIONS.get(number as usize).ok_or_else(|| super::gone("operation"))?;
+        let (_, operation) = named(number)?;
         operation(&Call { tensors: [optional(a)?, optional(b)?, optional(c)?], numbers })
     })();
     thrown(result).map(keep)

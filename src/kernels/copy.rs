@@ -26,15 +26,15 @@ params! {
 impl Params {
     /// Copies the elements of `source` to the places of `target`; both have one shape.
     pub fn new(source: &Layout, target: &Layout) -> Self {
-        let merged = merge(source.shape(), &[source.strides(), target.strides()]);
+        let merged = merge(source.shape(), [source.strides(), target.strides()]);
         Self {
             count: source.shape().elements() as u32,
-            rank: merged.sizes.len() as u32,
+            rank: merged.rank() as u32,
             source_offset: source.offset() as u32,
             target_offset: target.offset() as u32,
-            sizes: lanes(merged.sizes.iter().map(|&s| s as isize)),
-            source_strides: lanes(merged.strides[0].iter().copied()),
-            target_strides: lanes(merged.strides[1].iter().copied()),
+            sizes: lanes(merged.sizes().iter().map(|&s| s as isize)),
+            source_strides: lanes(merged.strides(0).iter().copied()),
+            target_strides: lanes(merged.strides(1).iter().copied()),
         }
     }
 

@@ -37,7 +37,7 @@ impl Params {
         let rank = a.shape().rank();
         let batch = Shape::from_checked(&a.shape()[..rank - 2]);
         let (sa, sb) = (a.strides(), b.strides());
-        let merged = merge(&batch, &[&sa[..rank - 2], &sb[..rank - 2]]);
+        let merged = merge(&batch, [&sa[..rank - 2], &sb[..rank - 2]]);
         Self {
             m: a.shape()[rank - 2] as u32,
             n: b.shape()[rank - 1] as u32,
@@ -49,11 +49,11 @@ impl Params {
             a_col: sa[rank - 1] as u32,
             b_row: sb[rank - 2] as u32,
             b_col: sb[rank - 1] as u32,
-            rank: merged.sizes.len() as u32,
+            rank: merged.rank() as u32,
             padding: 0,
-            sizes: lanes(merged.sizes.iter().map(|&s| s as isize)),
-            a_strides: lanes(merged.strides[0].iter().copied()),
-            b_strides: lanes(merged.strides[1].iter().copied()),
+            sizes: lanes(merged.sizes().iter().map(|&s| s as isize)),
+            a_strides: lanes(merged.strides(0).iter().copied()),
+            b_strides: lanes(merged.strides(1).iter().copied()),
         }
     }
 

@@ -2,11 +2,10 @@
 
 use crate::error::Result;
 use crate::kernels::binary::KERNEL;
-use crate::ops::create::full;
+use crate::ops::create::scalar;
 use crate::ops::reduce::sum_to;
 use crate::ops::{broadcast, one_float_type};
 use crate::pairing::plan;
-use crate::shape::Shape;
 use crate::tensor::Tensor;
 
 /// `out = a ∘ b`; not recorded.
@@ -19,11 +18,6 @@ fn forward(op: &'static str, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         a.engine().run(&KERNEL, KERNEL.set(&[op, form]), dtype, &params, &[Some(a), Some(b), Some(&out)])?;
     }
     Ok(out)
-}
-
-/// A scalar on the engine and of the type of `like`.
-pub(crate) fn scalar(like: &Tensor, value: f32) -> Result<Tensor> {
-    full(like.engine(), "scalar", Shape::from_checked(&[]), f64::from(value), like.dtype())
 }
 
 impl Tensor {
@@ -50,7 +44,7 @@ impl Tensor {
     pub fn sub(&self, other: &Self) -> Result<Self> {
         let (a, b) = (*self.shape(), *other.shape());
         Ok(forward("sub", self, other)?.recorded("sub", &[Some(self), Some(other)], &[], move |g| {
-            let negated = || sum_to(&scalar(g.dy(), -1.0)?.mul(g.dy())?, &b);
+            let negated = || sum_to(&scalar("sub", g.dy(), -1.0)?.mul(g.dy())?, &b);
             Ok(vec![
                 g.wants[0].then(|| sum_to(g.dy(), &a)).transpose()?,
                 g.wants[1].then(negated).transpose()?,
@@ -85,7 +79,7 @@ impl Tensor {
             let share = g.dy().div(b)?;
             let da = || sum_to(&share, a.shape());
             // -dy/b · (a/b): no square of b that could overflow.
-            let db = || sum_to(&scalar(b, -1.0)?.mul(&share.mul(&a.div(b)?)?)?, b.shape());
+            let db = || sum_to(&scalar("div", b, -1.0)?.mul(&share.mul(&a.div(b)?)?)?, b.shape());
             Ok(vec![g.wants[0].then(da).transpose()?, g.wants[1].then(db).transpose()?])
         }))
     }

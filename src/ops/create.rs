@@ -40,3 +40,8 @@ pub(crate) fn full(
     }
     Ok(out)
 }
+
+/// A number as an operand beside `like`: a shared scalar of its type, to be read only.
+pub(crate) fn scalar(op: &'static str, like: &Tensor, value: f64) -> Result<Tensor> {
+    like.engine().scalar(op, bits(op, value, like.dtype())?, like.dtype())
+}

@@ -4,8 +4,8 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::kernels::{sum_columns, sum_rows};
-use crate::ops::binary::scalar;
 use crate::ops::create::full;
+use crate::ops::create::scalar;
 use crate::ops::float_type;
 use crate::ops::shape::{copied, dense};
 use crate::shape::{List, Shape};
@@ -192,7 +192,7 @@ fn sum_scaled(
             Some(view) => view,
             None => dense(op, g.dy())?.reshape(&kept.iter().map(|&d| d as isize).collect::<Vec<_>>())?,
         };
-        let dy = if mean { dy.mul(&scalar(&dy, scale)?)? } else { dy };
+        let dy = if mean { dy.mul(&scalar(op, &dy, f64::from(scale))?)? } else { dy };
         Ok(vec![Some(dy.expand_to(op, &from)?)])
     }))
 }

@@ -303,6 +303,56 @@ export const bodies = {
     ok(again.heap <= top.heap + (8 << 20), `the module grew from ${top.heap} to ${again.heap}`);
   },
 
+  "of thousands of tensors of one task each is freed once, by hand or as garbage": async ({ engine }) => {
+    await collected(() => true);
+    const before = engine.memory().tensors;
+    // More than wait for the net to catch them; some are freed before it does, some after, most not at all.
+    const make = () => {
+      const held = [];
+      for (let k = 0; k < 3000; k++) {
+        const x = engine.zeros([1]);
+        if (k % 5 === 0) x.dispose();
+        if (k % 5 === 1) held.push(x);
+      }
+      return () => held.forEach((x) => x.dispose());
+    };
+    const free = make();
+    await pause();
+    free();
+    // Places of what was freed, which nothing may free again.
+    const after = Array.from({ length: 1000 }, (_, k) => engine.full([1], k));
+    const gone = await collected(() => engine.memory().tensors <= before + after.length);
+    for (let k = 0; k < 5; k++) await collected(() => true);
+    ok(gone, `${engine.memory().tensors - before} tensors are there, not ${after.length}`);
+    equal(engine.memory().tensors, before + after.length, "tensors");
+    const values = await Promise.all(after.map((x) => x.item()));
+    values.forEach((got, k) => equal(got, k, `tensor ${k}`));
+    for (const x of after) x.dispose();
+  },
+
+  "numbers beside tensors are what they are, however many, and take no memory that is counted": async ({
+    engine,
+  }) => {
+    const x = engine.ones([3]);
+    const half = engine.ones([3], { dtype: "f16" });
+    const { bytesUsed } = engine.memory();
+    // More numbers than are kept, and again.
+    for (let round = 0; round < 2; round++) {
+      for (let k = 0; k < 100; k++) {
+        const results = engine.tidy(() => [x.mul(k), half.mul(k + 1 / 3)]);
+        equal(await take(results[0]), [k, k, k], `${k}`);
+        near(await take(results[1]), Array(3).fill(k + 1 / 3), { relative: 2 ** -11 }, `${k} in f16`);
+      }
+    }
+    equal(await take(x.div(0)), Array(3).fill(Infinity), "divided by 0");
+    equal(await take(x.div(-0)), Array(3).fill(-Infinity), "divided by -0");
+    equal(await take(x.mul(NaN)), [NaN, NaN, NaN], "times NaN");
+    await engine.sync();
+    equal(engine.memory().bytesUsed, bytesUsed, "bytes in use");
+    x.dispose();
+    half.dispose();
+  },
+
   "a tensor that is in use is not freed": async ({ engine }) => {
     const kept = engine.tensor([1, 2, 3]);
     const graph = (() => {
