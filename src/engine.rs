@@ -310,6 +310,23 @@ impl Engine {
         Ok(Tensor::new(self.clone(), storage, Layout::contiguous(shape), dtype))
     }
 
+    /// A tensor of a typed array of 32-bit elements, straight to the GPU's queue: large ones would be copied twice more on the
+    /// way through the module's memory. `copy` makes such a copy, where there is no other way; `None` where it is the only one.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn upload_array(
+        &self,
+        array: &js_sys::Object,
+        length: usize,
+        dims: &[usize],
+        dtype: DType,
+        copy: &dyn Fn() -> Result<HostData>,
+    ) -> Result<Option<Tensor>> {
+        let shape = Shape::new("tensor", dims)?;
+        let Some(gpu) = self.0.gpu.as_ref().filter(|_| shape.elements() == length) else { return Ok(None) };
+        let storage = gpu.upload_array("tensor", dtype, array, length, copy)?;
+        Ok(storage.map(|storage| Tensor::new(self.clone(), storage, Layout::contiguous(shape), dtype)))
+    }
+
     /// A tensor filled with one value.
     ///
     /// # Errors

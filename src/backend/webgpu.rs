@@ -4,7 +4,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 
 use half::f16;
-use js_sys::{Array, Float64Array, Promise};
+use js_sys::{Array, Float64Array, Object, Promise};
 use wasm_bindgen::prelude::{JsCast, JsValue};
 use wasm_bindgen_futures::spawn_local;
 use wgpu::webgpu::{GpuBuffer, GpuDevice};
@@ -28,7 +28,7 @@ mod table;
 use device::{Capabilities, message, settled, usage};
 use pipelines::{Pipeline, Pipelines};
 pub(crate) use pool::GpuMemory;
-use pool::{Pool, PooledBuffer, Standing};
+use pool::{Pool, PooledBuffer};
 use readback::{Copy, RECORD_SIZE, Source, Staging};
 use recorder::{Buffers, Call, FLUSH_AT, Objects, Recorder};
 use submission::{Note, Submission, Submissions};
@@ -42,9 +42,6 @@ const LOSS_TOLD_MS: u32 = 1000;
 /// How long the list may become while it waits for pipelines and memory; then the page waits too.
 const PATIENCE: usize = 8 * FLUSH_AT;
 
-/// Words of uploads that may wait for their buffers' memory: a page that loads a model at once shall not hold it twice.
-const WAITING_WORDS: usize = 64 << 20;
-
 /// What became of the device.
 #[derive(Default)]
 struct State {
@@ -53,7 +50,6 @@ struct State {
     /// Whether a call that can report values out of range was noted since the last read.
     record_pending: Cell<bool>,
     flush_planned: Cell<bool>,
-    waiting_words: Cell<usize>,
     /// The form of reductions to take instead of the device's own.
     forced: Cell<Option<Strategy>>,
 }
@@ -149,6 +145,30 @@ impl WebGpuBackend {
         Variant { flags: (kernel.tune)(params, flags, traits), scalar: self.0.scalar(dtype), strategy }
     }
 
+    /// Memory with the elements of a typed array, whose bits are those of `dtype` here; `None` where they are not. `copy` makes
+    /// a copy for the case that the memory is not there yet.
+    pub fn upload_array(
+        &self,
+        op: &'static str,
+        dtype: DType,
+        array: &Object,
+        length: usize,
+        copy: &dyn Fn() -> Result<HostData>,
+    ) -> Result<Option<Storage>> {
+        if dtype == DType::F16 || length == 0 {
+            return Ok(None);
+        }
+        let storage = self.0.alloc(op, dtype, length, true)?;
+        let buffer = gpu(&storage);
+        if buffer.is_asked() {
+            self.0.write(buffer, copy()?.into_words());
+        } else {
+            self.0.recorder.borrow_mut().wrote(buffer.id + 1);
+            buffer.with(|handle| device::write_array(&self.0.device, handle, array));
+        }
+        Ok(Some(storage))
+    }
+
     /// Takes this form of reductions where a kernel has it, or the device's own again.
     pub fn force(&self, strategy: Option<Strategy>) {
         self.0.state.forced.set(strategy);
@@ -228,15 +248,9 @@ impl Shared {
     /// Writes words into a buffer that no noted call uses.
     fn write(&self, buffer: &PooledBuffer, words: Vec<u32>) {
         self.recorder.borrow_mut().wrote(buffer.id + 1);
-        if let Standing::Asked(waiting) = &mut *buffer.standing.borrow_mut() {
-            let total = self.state.waiting_words.get() + words.len();
-            if total <= WAITING_WORDS {
-                self.state.waiting_words.set(total);
-                *waiting = Some(words);
-                return;
-            }
+        if let Some(words) = self.pool.let_wait(buffer, words) {
+            buffer.with(|handle| device::write(&self.device, handle, bytemuck::cast_slice(&words)));
         }
-        buffer.with(|handle| device::write(&self.device, handle, bytemuck::cast_slice(&words)));
     }
 
     fn objects(&self) -> Objects<'_> {
@@ -468,24 +482,27 @@ fn resume(weak: &Weak<Shared>) {
 
 /// Waits for the memory of a new large buffer. If there is none, all that lies unused is given back, and it is asked for once
 /// more.
-async fn confirm(weak: Weak<Shared>, op: &'static str, buffer: Rc<PooledBuffer>, answer: Promise) {
+async fn confirm(weak: Weak<Shared>, op: &'static str, buffer: Weak<PooledBuffer>, answer: Promise) {
+    // Nothing holds the buffer here while it is waited for: it may be given back and taken again.
+    let both = || Some((weak.upgrade().filter(|shared| shared.check(op).is_ok())?, buffer.upgrade()?));
     let complains = async |answer| settled(answer).await.ok().and_then(|text| text.as_string());
     let mut complaint = complains(answer).await;
     if complaint.is_some() {
-        let Some(shared) = weak.upgrade().filter(|shared| shared.check(op).is_ok()) else { return };
+        let Some((shared, buffer)) = both() else { return };
         shared.pool.empty();
-        if let Some(again) = shared.pool.create_again(&buffer) {
+        let again = shared.pool.create_again(&buffer);
+        drop((shared, buffer));
+        if let Some(again) = again {
             complaint = complains(again).await;
         }
     }
-    let Some(shared) = weak.upgrade().filter(|shared| shared.check(op).is_ok()) else { return };
-    let before = buffer.standing.replace(Standing::Sound);
-    let Standing::Asked(waiting) = before else { return };
-    shared.state.waiting_words.set(shared.state.waiting_words.get() - waiting.as_ref().map_or(0, Vec::len));
+    let Some((shared, buffer)) = both() else { return };
+    let waiting = shared.pool.answered(&buffer);
     match (complaint, waiting) {
         (Some(words), _) => shared.pool.give_up(op, &buffer, &words),
         (None, Some(waiting)) => {
-            buffer.with(|handle| device::write(&shared.device, handle, bytemuck::cast_slice(&waiting)));
+            let bytes = bytemuck::cast_slice(&waiting);
+            buffer.with(|handle| device::write(&shared.device, handle, bytes));
         }
         (None, None) => {}
     }

@@ -1,6 +1,6 @@
 //! Making, reading and differentiating tensors.
 
-use js_sys::{Float32Array, Int32Array, Promise, Uint8Array, Uint32Array};
+use js_sys::{Float32Array, Int32Array, Object, Promise, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen_futures::future_to_promise;
 
@@ -24,29 +24,39 @@ fn copied<T: Copy + Default>(length: u32, copy: impl FnOnce(&mut [T])) -> Result
     Ok(values)
 }
 
-fn made(engine_handle: u32, data: Result<HostData>, shape: &[u32], kind: u8) -> Result<u32> {
-    engine(engine_handle)?.tensor_from(data?, &sizes(shape), dtype(kind)?).map(keep)
+/// A tensor of a typed array's elements: straight to a GPU where that can be, otherwise by way of the module's memory.
+fn made(
+    handle: u32,
+    array: &Object,
+    length: u32,
+    shape: &[u32],
+    kind: u8,
+    copy: impl Fn() -> Result<HostData>,
+) -> Result<u32> {
+    let (engine, shape, dtype) = (engine(handle)?, sizes(shape), dtype(kind)?);
+    let sent = engine.upload_array(array, length as usize, &shape, dtype, &copy)?;
+    sent.map_or_else(|| engine.tensor_from(copy()?, &shape, dtype), Ok).map(keep)
 }
 
 /// A tensor of `f32` or `f16`.
 #[wasm_bindgen(js_name = fromF32)]
 pub fn from_f32(engine: u32, data: &Float32Array, shape: &[u32], kind: u8) -> Thrown<u32> {
-    let data = copied(data.length(), |to| data.copy_to(to)).map(HostData::F32);
-    thrown(made(engine, data, shape, kind))
+    let copy = || copied(data.length(), |to| data.copy_to(to)).map(HostData::F32);
+    thrown(made(engine, data, data.length(), shape, kind, copy))
 }
 
 /// A tensor of `i32`.
 #[wasm_bindgen(js_name = fromI32)]
 pub fn from_i32(engine: u32, data: &Int32Array, shape: &[u32]) -> Thrown<u32> {
-    let data = copied(data.length(), |to| data.copy_to(to)).map(HostData::I32);
-    thrown(made(engine, data, shape, 2))
+    let copy = || copied(data.length(), |to| data.copy_to(to)).map(HostData::I32);
+    thrown(made(engine, data, data.length(), shape, 2, copy))
 }
 
 /// A tensor of `u32` or `bool`.
 #[wasm_bindgen(js_name = fromU32)]
 pub fn from_u32(engine: u32, data: &Uint32Array, shape: &[u32], kind: u8) -> Thrown<u32> {
-    let data = copied(data.length(), |to| data.copy_to(to)).map(HostData::U32);
-    thrown(made(engine, data, shape, kind))
+    let copy = || copied(data.length(), |to| data.copy_to(to)).map(HostData::U32);
+    thrown(made(engine, data, data.length(), shape, kind, copy))
 }
 
 /// A tensor filled with one value; `caller` is 0 for full, 1 for zeros, 2 for ones.

@@ -3,7 +3,7 @@
 //! wgpu's own layer above those handles is left out. It would be a sixth of the download, it requests neither subgroups nor an
 //! adapter's limits, cannot take a device that a page already has, and makes no pipeline asynchronously.
 
-use js_sys::{Array, Promise};
+use js_sys::{Array, Object, Promise};
 use wasm_bindgen::prelude::{JsCast, JsValue, wasm_bindgen};
 use wgpu::webgpu::{GpuBuffer, GpuDevice};
 
@@ -38,6 +38,8 @@ extern "C" {
     #[wasm_bindgen(js_name = createBuffer)]
     pub(super) fn create_buffer(device: &GpuDevice, label: &str, size: f64, usage: u32) -> GpuBuffer;
     pub(super) fn write(device: &GpuDevice, buffer: &GpuBuffer, bytes: &[u8]);
+    #[wasm_bindgen(js_name = write)]
+    pub(super) fn write_array(device: &GpuDevice, buffer: &GpuBuffer, array: &Object);
     #[wasm_bindgen(js_name = createPipeline)]
     pub(super) fn create_pipeline(
         device: &GpuDevice,

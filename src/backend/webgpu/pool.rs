@@ -8,7 +8,7 @@
 //! finds its bind groups made.
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use js_sys::Promise;
 use wgpu::webgpu::{GpuBuffer, GpuDevice};
@@ -23,6 +23,9 @@ const KEEP: u64 = 256 << 20;
 /// From how many bytes on a new buffer is waited for before work that uses it goes out: the browser tells late that there is
 /// no memory.
 const LARGE: u64 = 4 << 20;
+
+/// Words of uploads that may wait for their buffers' memory: a page that loads a model at once shall not hold it twice.
+const WAITING_WORDS: usize = 64 << 20;
 
 /// What is known about a buffer's memory.
 #[derive(Debug, Clone)]
@@ -148,7 +151,7 @@ pub(crate) struct Pool {
     /// Surplus that noted calls still use.
     doomed: RefCell<Vec<Rc<PooledBuffer>>>,
     /// New large buffers whose answer nobody waits for yet.
-    asked: RefCell<Vec<(Rc<PooledBuffer>, Promise)>>,
+    asked: RefCell<Vec<(Weak<PooledBuffer>, Promise)>>,
     free_bytes: Cell<u64>,
     allocated: Cell<u64>,
     used: Cell<u64>,
@@ -156,6 +159,8 @@ pub(crate) struct Pool {
     peak: Cell<u64>,
     /// The most bytes in use lately: as much may lie free, since a loop will want it again.
     recent: Cell<u64>,
+    /// Words that wait for their buffers' memory.
+    waiting_words: Cell<usize>,
     created: Cell<u32>,
     time: Cell<u64>,
     /// How often something happened that the device does outside of submitted lists: a destruction.
@@ -177,6 +182,7 @@ impl Pool {
             used: Cell::new(0),
             peak: Cell::new(0),
             recent: Cell::new(0),
+            waiting_words: Cell::new(0),
             created: Cell::new(0),
             time: Cell::new(0),
             destroyed: Cell::new(0),
@@ -231,7 +237,7 @@ impl Pool {
         class.places[place] = Some(Rc::clone(&buffer));
         self.allocated.set(self.allocated.get() + size);
         if let Some(answer) = answer {
-            self.asked.borrow_mut().push((Rc::clone(&buffer), answer));
+            self.asked.borrow_mut().push((Rc::downgrade(&buffer), answer));
         }
         buffer
     }
@@ -248,8 +254,32 @@ impl Pool {
         (buffer, Some(pop_error_scope(&self.device)))
     }
 
+    /// Lets words wait for a buffer's memory, in place of those that did. They come back where it is there, or too many wait.
+    pub fn let_wait(&self, buffer: &PooledBuffer, words: Vec<u32>) -> Option<Vec<u32>> {
+        match &mut *buffer.standing.borrow_mut() {
+            Standing::Asked(waiting) if self.waiting_words.get() + words.len() <= WAITING_WORDS => {
+                self.count_waiting(waiting.take(), Some(&words));
+                *waiting = Some(words);
+                None
+            }
+            _ => Some(words),
+        }
+    }
+
+    /// A buffer's memory is there, or given up: what waited for it.
+    pub fn answered(&self, buffer: &PooledBuffer) -> Option<Vec<u32>> {
+        let Standing::Asked(waiting) = buffer.standing.replace(Standing::Sound) else { return None };
+        self.count_waiting(waiting, None)
+    }
+
+    fn count_waiting(&self, old: Option<Vec<u32>>, new: Option<&Vec<u32>>) -> Option<Vec<u32>> {
+        let words = |words: Option<&Vec<u32>>| words.map_or(0, Vec::len);
+        self.waiting_words.set(self.waiting_words.get() + words(new) - words(old.as_ref()));
+        old
+    }
+
     /// New large buffers, with promises of what is wrong with them.
-    pub fn take_asked(&self) -> Vec<(Rc<PooledBuffer>, Promise)> {
+    pub fn take_asked(&self) -> Vec<(Weak<PooledBuffer>, Promise)> {
         self.asked.take()
     }
 
@@ -294,7 +324,7 @@ impl Pool {
         if Rc::strong_count(buffer) == 2
             && let Standing::Asked(waiting) = &mut *buffer.standing.borrow_mut()
         {
-            *waiting = None;
+            self.count_waiting(waiting.take(), None);
         }
         class.put(buffer.place);
         self.free_bytes.set(self.free_bytes.get() + buffer.size);
