@@ -4,7 +4,8 @@ import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 import { folders, openTestPage } from "./support/everywhere.mjs";
 
-const LIMIT = 6;
+/** More than 6 would be too much; 2.7 it was when this was written, and 4 before tensors of one task were kept out of the net. */
+const LIMIT = 4.5;
 
 /** Of so many batches one is undisturbed, on a machine with other work too. */
 const BATCHES = 24;
@@ -19,16 +20,16 @@ async function inPage(batches) {
   return overhead(engine, batches);
 }
 
-test(`a recorded call costs the page at most ${LIMIT} times one written by hand`, async () => {
+test(`a recorded call costs the page at most ${LIMIT} times one written by hand`, async (t) => {
   const bench = fileURLToPath(new URL("../bench", import.meta.url));
   const { page, problems, close } = await openTestPage({ folders: { ...folders, "/bench/": bench } });
   try {
     const { hand, own, ratio } = await page.evaluate(inPage, BATCHES);
     assert.deepEqual(problems, []);
-    const microseconds = ({ fastest }) => `${(fastest * 1e3).toFixed(2)} µs`;
-    const text = `${microseconds(own)} against ${microseconds(hand)}: ${ratio.fastest.toFixed(2)} times`;
-    console.log(text);
-    assert.ok(ratio.fastest <= LIMIT, text);
+    const microseconds = (ms) => `${(ms * 1e3).toFixed(2)} µs`;
+    const text = `${microseconds(own)} against ${microseconds(hand)}: ${ratio.toFixed(2)} times`;
+    assert.ok(ratio <= LIMIT, text);
+    t.diagnostic(text);
   } finally {
     await close();
   }
