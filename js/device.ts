@@ -18,17 +18,18 @@ export interface Choice {
   readonly gpuDevice: GPUDevice | undefined;
   readonly powerPreference: "high-performance" | "low-power" | undefined;
   readonly timeoutMs: number;
+  readonly debug: boolean;
 }
 
-/** Opens what was chosen; `"auto"` takes a hardware GPU or else the CPU, and says why. */
+/** Opens what was chosen; `"auto"` takes a hardware GPU or else the CPU, and says why. Only WebGPU can be debugged. */
 export async function openDevice(choice: Choice): Promise<Opened> {
-  if (choice.gpuDevice !== undefined) return adopted(choice.gpuDevice);
+  if (choice.gpuDevice !== undefined) return adopted(choice.gpuDevice, choice.debug);
   if (choice.device === "cpu") return cpu(null);
   try {
     return await webgpu(choice);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    if (choice.device === "webgpu") throw new UnsupportedError(`init: ${reason}`);
+    if (choice.device === "webgpu" || choice.debug) throw new UnsupportedError(`init: ${reason}`);
     return cpu(reason);
   }
 }
@@ -86,7 +87,7 @@ function gpuOf(): GPU {
   return gpu;
 }
 
-async function webgpu({ device, powerPreference, timeoutMs }: Choice): Promise<Opened> {
+async function webgpu({ device, powerPreference, timeoutMs, debug }: Choice): Promise<Opened> {
   const gpu = gpuOf();
   let adapter: GPUAdapter | null;
   try {
@@ -97,7 +98,7 @@ async function webgpu({ device, powerPreference, timeoutMs }: Choice): Promise<O
   }
   if (!adapter) throw new Error("WebGPU is here, but gave no adapter");
   const info = adapterInfo(adapter.info);
-  if (device === "auto" && info.isFallback) {
+  if (device === "auto" && !debug && info.isFallback) {
     const name = [info.vendor, info.architecture, info.description].filter(Boolean).join(" ");
     throw new Error(`the only WebGPU adapter is a software one (${name}); the CPU engine is faster`);
   }
@@ -107,16 +108,16 @@ async function webgpu({ device, powerPreference, timeoutMs }: Choice): Promise<O
   try {
     const asked = raw.requestDevice(adapter) as Promise<GPUDevice>;
     const made = await within(asked, timeoutMs, "WebGPU's requestDevice", forget);
-    return opened(raw.deviceEngine(made, true, info.isFallback), info);
+    return opened(raw.deviceEngine(made, true, info.isFallback, debug), info);
   } catch (error) {
     throw new Error(`WebGPU gave no device: ${textOf(error)}`, { cause: error });
   }
 }
 
-function adopted(gpuDevice: GPUDevice): Opened {
+function adopted(gpuDevice: GPUDevice, debug: boolean): Opened {
   try {
     const info = adapterInfo((gpuDevice as { adapterInfo?: GPUAdapterInfo }).adapterInfo);
-    return opened(raw.deviceEngine(gpuDevice, false, info.isFallback), info);
+    return opened(raw.deviceEngine(gpuDevice, false, info.isFallback, debug), info);
   } catch (error) {
     throw new UnsupportedError(`init: the given gpuDevice cannot be used: ${textOf(error)}`);
   }

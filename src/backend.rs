@@ -9,6 +9,10 @@ use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Flags, Kernel};
 
+#[cfg(any(target_arch = "wasm32", test))]
+mod agreement;
+#[cfg(target_arch = "wasm32")]
+pub(crate) mod checked;
 pub(crate) mod cpu;
 #[cfg(target_arch = "wasm32")]
 pub(crate) mod webgpu;

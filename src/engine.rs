@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
+#[cfg(target_arch = "wasm32")]
+use crate::backend::checked::Checked;
 use crate::backend::cpu::CpuBackend;
 #[cfg(target_arch = "wasm32")]
 use crate::backend::webgpu::WebGpuBackend;
@@ -88,7 +90,7 @@ impl Engine {
     pub async fn from_adapter(adapter: &wasm_bindgen::JsValue) -> Result<Self> {
         let device = crate::backend::webgpu::device::request_device(adapter).await?;
         let software = crate::backend::webgpu::device::is_software(&device);
-        Self::on_device(device, true, software)
+        Self::on_device(device, true, software, false)
     }
 
     /// An engine on this `GPUDevice`, which stays the caller's: disposing the engine leaves it alive.
@@ -98,14 +100,23 @@ impl Engine {
     #[cfg(target_arch = "wasm32")]
     pub fn from_device(device: wasm_bindgen::JsValue) -> Result<Self> {
         let software = crate::backend::webgpu::device::is_software(&device);
-        Self::on_device(device, false, software)
+        Self::on_device(device, false, software, false)
     }
 
-    /// An engine on this `GPUDevice`; disposing the engine destroys it if it is `owned`.
+    /// An engine on this `GPUDevice`; disposing the engine destroys it if it is `owned`. With `debug` the CPU checks every call.
     #[cfg(target_arch = "wasm32")]
-    pub(crate) fn on_device(device: wasm_bindgen::JsValue, owned: bool, software: bool) -> Result<Self> {
-        let backend = WebGpuBackend::from_device(device, owned, software)?;
-        Ok(Self(Rc::new(Inner { gpu: Some(backend.clone()), ..Inner::new(Box::new(backend)) })))
+    pub(crate) fn on_device(
+        device: wasm_bindgen::JsValue,
+        owned: bool,
+        software: bool,
+        debug: bool,
+    ) -> Result<Self> {
+        let gpu = WebGpuBackend::from_device(device, owned, software)?;
+        let mut backend: Box<dyn Backend> = Box::new(gpu.clone());
+        if debug {
+            backend = Box::new(Checked::new(backend));
+        }
+        Ok(Self(Rc::new(Inner { gpu: Some(gpu), ..Inner::new(backend) })))
     }
 
     /// The `GPUDevice` of a WebGPU engine.

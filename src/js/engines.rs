@@ -25,10 +25,11 @@ pub fn request_device(adapter: &JsValue) -> Promise {
     raw_request_device(adapter)
 }
 
-/// An engine on this `GPUDevice`, which goes with it if it is `owned`; `software` if a CPU pretends to be this GPU.
+/// An engine on this `GPUDevice`, which goes with it if it is `owned`; `software` if a CPU pretends to be this GPU;
+/// `debug` if the CPU is to check every call.
 #[wasm_bindgen(js_name = deviceEngine)]
-pub fn device_engine(gpu_device: JsValue, owned: bool, software: bool) -> Thrown<u32> {
-    thrown(Engine::on_device(gpu_device, owned, software)).map(put)
+pub fn device_engine(gpu_device: JsValue, owned: bool, software: bool, debug: bool) -> Thrown<u32> {
+    thrown(Engine::on_device(gpu_device, owned, software, debug)).map(put)
 }
 
 /// The engine's `GPUDevice`, or undefined.
