@@ -1,6 +1,5 @@
 //! Whether two backends' results of one call are the same numbers, but for the roundings that a device may choose.
 
-use super::HostData;
 use crate::dtype::DType;
 
 /// How far f32 results may lie apart, by their size: a device's division, roots and powers are a few units of 2^-24 off, and
@@ -23,7 +22,7 @@ pub(super) const VARIATION: f32 = 1.0 / 262_144.0;
 
 /// What a comparison allows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tolerance {
+struct Tolerance {
     relative: f64,
     absolute: f64,
     /// The smallest normal number: below it a device may take 0.
@@ -32,7 +31,7 @@ pub(super) struct Tolerance {
 
 impl Tolerance {
     /// For results of `dtype` beside which the largest is `largest`.
-    pub fn new(dtype: DType, largest: f64) -> Self {
+    fn new(dtype: DType, largest: f64) -> Self {
         let beside = BESIDE * largest;
         match dtype {
             DType::F32 => Self { relative: RELATIVE, absolute: beside, normal: f64::from(f32::MIN_POSITIVE) },
@@ -73,54 +72,59 @@ pub(super) struct Disagreement {
     pub want: f64,
 }
 
-fn element(data: &HostData, place: usize) -> f64 {
-    match data {
-        HostData::F32(values) => f64::from(values[place]),
-        HostData::I32(values) => f64::from(values[place]),
-        HostData::U32(values) => f64::from(values[place]),
+/// What a word of storage is as a number.
+fn number(dtype: DType, word: f32) -> f64 {
+    match dtype {
+        DType::F32 | DType::F16 => f64::from(word),
+        DType::I32 => f64::from(word.to_bits() as i32),
+        DType::U32 | DType::Bool => f64::from(word.to_bits()),
     }
 }
 
-/// The largest finite size of the elements.
-pub(super) fn largest(data: &HostData) -> f64 {
-    let sizes = (0..data.len()).map(|k| element(data, k).abs()).filter(|size| size.is_finite());
-    sizes.fold(0.0, f64::max)
+/// The largest finite size of floats.
+pub(super) fn largest(values: &[f32]) -> f32 {
+    values.iter().map(|v| v.abs()).filter(|size| size.is_finite()).fold(0.0, f32::max)
 }
 
-/// Compares `got` with `want`. `varied` are what `want` becomes of inputs that were varied a little: where a result is
-/// the small difference of large terms, its roundings are theirs, and nothing but the call itself knows the terms.
+/// Compares `got` with `want`, words of storage of `dtype`. `varied` are what `want` becomes of inputs that were varied
+/// a little: where a result is the small difference of large terms, its roundings are theirs, and nothing but the call itself
+/// knows the terms.
 pub(super) fn compare(
-    got: &HostData,
-    want: &HostData,
-    tolerance: Tolerance,
-    varied: &[HostData],
+    got: &[f32],
+    want: &[f32],
+    dtype: DType,
+    largest: f32,
+    varied: &[Vec<f32>],
 ) -> Option<Disagreement> {
-    let (mut found, mut worst) = (None, 0.0);
-    for place in 0..want.len() {
-        let [got, want] = [got, want].map(|data| element(data, place));
-        // NaN, of equal infinities, is no effect: `max` leaves it out.
-        let effects = varied.iter().map(|data| (element(data, place) - want).abs());
-        let excess = tolerance.excess(got, want, effects.fold(0.0, f64::max));
-        if excess == 0.0 {
-            continue;
+    let tolerance = Tolerance::new(dtype, f64::from(largest));
+    let mut found = Disagreement { count: 0, place: 0, got: 0.0, want: 0.0 };
+    let mut worst = 0.0;
+    for (place, (&got, &want)) in got.iter().zip(want).enumerate() {
+        let (got, want) = (number(dtype, got), number(dtype, want));
+        let mut sensitivity: f64 = 0.0;
+        for values in varied {
+            // NaN, of equal infinities, is no effect: `max` leaves it out.
+            sensitivity = sensitivity.max((number(dtype, values[place]) - want).abs());
         }
-        let count = found.map_or(0, |d: Disagreement| d.count);
-        let before = found.unwrap_or(Disagreement { count, place, got, want });
-        let next = if excess > worst { Disagreement { count, place, got, want } } else { before };
-        worst = excess.max(worst);
-        found = Some(Disagreement { count: count + 1, ..next });
+        let excess = tolerance.excess(got, want, sensitivity);
+        found.count += usize::from(excess > 0.0);
+        if excess > worst {
+            worst = excess;
+            found = Disagreement { place, got, want, ..found };
+        }
     }
-    found
+    (found.count > 0).then_some(found)
 }
 
 #[cfg(test)]
 mod tests {
+    use bytemuck::cast_slice;
+
     use super::*;
 
     fn floats(got: &[f32], want: &[f32], dtype: DType, varied: &[&[f32]]) -> Option<Disagreement> {
-        let [got, want] = [got, want].map(|values| HostData::F32(values.to_vec()));
-        let varied: Vec<_> = varied.iter().map(|values| HostData::F32(values.to_vec())).collect();
-        compare(&got, &want, Tolerance::new(dtype, largest(&want)), &varied)
+        let varied: Vec<_> = varied.iter().map(|values| values.to_vec()).collect();
+        compare(got, want, dtype, largest(want), &varied)
     }
 
     fn agree(got: f32, want: f32) -> bool {

@@ -7,20 +7,20 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use bytemuck::allocation::cast_vec;
 use js_sys::Promise;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
 
-use super::agreement::{Disagreement, Tolerance, VARIATION, compare, largest};
+use super::agreement::{Disagreement, VARIATION, compare, largest};
 use super::cpu::CpuBackend;
-use super::{Backend, HostData, Launch, LocalFuture, Memory, Storage, try_collect};
+use super::{Backend, HostData, Launch, LocalFuture, Memory, Storage, StorageInner, try_collect};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result, number, number_f32};
-use crate::kernel::{Access, Element, Flags, Kernel};
-use crate::random::Philox;
+use crate::kernel::{Access, Binding, Element, Flags, Kernel};
 
 /// How often the inputs of a call that seems to disagree are varied: of few draws all could happen to change nothing.
-const VARIATIONS: u64 = 4;
+const VARIATIONS: u32 = 4;
 
 /// Holds a device against the CPU.
 pub(crate) struct Checked {
@@ -29,10 +29,8 @@ pub(crate) struct Checked {
     /// Resolves when all calls so far are compared.
     compared: RefCell<Promise>,
     /// What the device reported through our copies since the last read: the next read's to tell.
-    reported: RefCell<Report>,
+    reported: RefCell<Rc<RefCell<Option<Error>>>>,
 }
-
-type Report = Rc<RefCell<Option<Error>>>;
 
 /// The CPU, and its verdict.
 #[derive(Default)]
@@ -42,16 +40,17 @@ struct Judge {
     stopped: RefCell<Option<Error>>,
 }
 
-/// One binding of a call that was queued.
+/// What stands behind a binding of a call: the words of a storage, whatever their type.
 struct Bound {
-    /// The first binding with the same storage.
-    first: usize,
-    access: Access,
+    binding: &'static Binding,
+    /// Its place among the kernel's bindings.
+    place: usize,
     dtype: DType,
     elements: usize,
-    /// The storage's elements before and after the call, with its first binding.
-    before: Option<LocalFuture<Result<HostData>>>,
-    after: Option<LocalFuture<Result<HostData>>>,
+    /// The content before the call, of what it reads or updates.
+    before: Vec<f32>,
+    /// The content after it, of what it writes or updates.
+    after: Vec<f32>,
 }
 
 /// A call that was queued.
@@ -60,11 +59,11 @@ struct Call {
     flags: Flags,
     dtype: DType,
     params: Vec<u8>,
-    bindings: Vec<Option<Bound>>,
+    bounds: Vec<Bound>,
 }
 
-/// Elements of a call's bindings.
-type Elements = Vec<Option<HostData>>;
+/// Copies on their way, with the place of what they are of among the call's.
+type Copies = Vec<(usize, LocalFuture<Result<HostData>>)>;
 
 impl Checked {
     pub fn new(device: Box<dyn Backend>) -> Self {
@@ -72,45 +71,15 @@ impl Checked {
         Self { device, judge: Rc::default(), compared, reported: RefCell::default() }
     }
 
-    /// `pending`, once all calls so far are compared; what was found instead.
-    fn after_checks<T: 'static>(
-        &self,
-        pending: impl FnOnce() -> LocalFuture<Result<T>>,
-    ) -> LocalFuture<Result<T>> {
-        if let Err(stopped) = self.judge.check() {
-            return Box::pin(std::future::ready(Err(stopped)));
-        }
-        let (pending, judge) = (pending(), Rc::clone(&self.judge));
-        let (compared, reported) = (self.compared.borrow().clone(), self.reported.take());
+    /// Resolves when all calls so far are compared; what was found is the error.
+    fn verdict(&self) -> LocalFuture<Result<()>> {
+        let (judge, compared) = (Rc::clone(&self.judge), self.compared.borrow().clone());
+        let reported = self.reported.take();
         Box::pin(async move {
-            let result = pending.await;
             done(compared).await;
             judge.check()?;
-            reported.take().map_or(result, Err)
+            reported.take().map_or(Ok(()), Err)
         })
-    }
-
-    /// What a call reads and how large its buffers are, before it runs.
-    fn note(&self, launch: &Launch<'_>) -> Call {
-        let kernel = launch.kernel;
-        let same = |a: &Storage, b: &Storage| Rc::ptr_eq(&a.0, &b.0);
-        let bindings =
-            kernel.bindings.iter().zip(launch.buffers).enumerate().map(|(k, (binding, &storage))| {
-                let storage = storage.filter(|_| binding.element != Element::Faults)?;
-                let first = launch.buffers.iter().position(|s| s.is_some_and(|s| same(s, storage)));
-                let before = first == Some(k) && binding.access != Access::Write;
-                Some(Bound {
-                    first: first.unwrap_or(k),
-                    access: binding.access,
-                    dtype: storage.0.dtype,
-                    elements: storage.0.elements,
-                    before: before.then(|| self.device.read(kernel.name, storage, 0, storage.0.elements)),
-                    after: None,
-                })
-            });
-        let bindings = bindings.collect();
-        let Launch { flags, dtype, params, .. } = *launch;
-        Call { kernel, flags, dtype, params: params.to_vec(), bindings }
     }
 }
 
@@ -119,146 +88,119 @@ async fn done(promise: Promise) {
     let _ = JsFuture::from(promise).await;
 }
 
-/// Waits for those copies that were asked for.
-async fn arrived(
-    bindings: &mut [Option<Bound>],
-    copy: fn(&mut Bound) -> &mut Option<LocalFuture<Result<HostData>>>,
-) -> Result<Elements> {
-    let mut all = Vec::new();
-    for bound in bindings {
-        all.push(match bound.as_mut().and_then(|bound| copy(bound).take()) {
-            Some(elements) => Some(elements.await?),
-            None => None,
-        });
-    }
-    Ok(all)
-}
-
 impl Judge {
     fn check(&self) -> Result<()> {
         self.stopped.borrow().clone().map_or(Ok(()), Err)
     }
 
-    /// Waits for a call's copies and compares; an error is the device's, or the twin's.
-    async fn compare(&self, mut call: Call) -> Result<Option<Error>> {
-        let before = arrived(&mut call.bindings, |bound| &mut bound.before).await?;
-        let after = arrived(&mut call.bindings, |bound| &mut bound.after).await?;
-        let twin = self.twin(&call, &before, None)?;
+    /// Compares a call's outputs with the CPU's; the disagreement or the twin's own error is the error.
+    fn compare(&self, call: &Call) -> Result<Option<Error>> {
+        let twin = self.twin(call, 0)?;
         // Outputs that are written together are of the same terms; those that are updated are numbers of their own.
-        let written = call.bindings.iter().zip(&twin).filter_map(|(bound, elements)| {
-            elements.as_ref().filter(|_| matches!(bound, Some(b) if b.access == Access::Write))
-        });
-        let beside = written.map(largest).fold(0.0, f64::max);
-        for (k, bound) in call.bindings.iter().enumerate() {
-            let (Some(bound), Some(got), Some(want)) = (bound, &after[k], &twin[k]) else { continue };
-            let beside = if bound.access == Access::Write { beside } else { largest(want) };
-            let tolerance = Tolerance::new(bound.dtype, beside);
-            if compare(got, want, tolerance, &[]).is_none() {
+        let mut beside: f32 = 0.0;
+        for (bound, want) in call.bounds.iter().zip(&twin) {
+            if bound.binding.access == Access::Write && bound.dtype.is_float() {
+                beside = beside.max(largest(want));
+            }
+        }
+        for (k, bound) in call.bounds.iter().enumerate() {
+            let (got, want) = (&bound.after, &twin[k]);
+            let beside = if bound.binding.access == Access::Write { beside } else { largest(want) };
+            // What is only read has nothing after the call.
+            if compare(got, want, bound.dtype, beside, &[]).is_none() {
                 continue;
             }
             let mut varied = Vec::new();
-            for draw in 0..VARIATIONS {
-                varied.extend(self.twin(&call, &before, Some(draw))?.swap_remove(k));
+            for draw in 1..=VARIATIONS {
+                varied.push(self.twin(call, draw)?.swap_remove(k));
             }
-            if let Some(found) = compare(got, want, tolerance, &varied) {
-                return Ok(Some(call.error(k, found)));
+            if let Some(found) = compare(got, want, bound.dtype, beside, &varied) {
+                return Ok(Some(call.error(bound, &found)));
             }
         }
         Ok(None)
     }
 
-    /// What the CPU makes of a call's inputs, or of a variation of them.
-    fn twin(&self, call: &Call, before: &Elements, variation: Option<u64>) -> Result<Elements> {
-        let (cpu, op) = (&self.cpu, call.kernel.name);
-        let mut storages: Vec<Option<Storage>> = Vec::new();
-        for (k, bound) in call.bindings.iter().enumerate() {
-            storages.push(match (bound, &before[k]) {
-                (Some(bound), _) if bound.first != k => storages[bound.first].clone(),
-                (Some(_), Some(HostData::F32(values))) => {
-                    // As they are: f16 elements that came from a GPU are rounded.
-                    let values = vary(op, values, variation.map(|draw| draw << 8 | k as u64))?;
-                    Some(cpu.upload(op, DType::F32, HostData::F32(values))?)
+    /// What the CPU makes of a call's inputs, or of varied ones where `draw` is not 0: the words of all that is bound.
+    fn twin(&self, call: &Call, draw: u32) -> Result<Vec<Vec<f32>>> {
+        let &Call { kernel, flags, ref params, .. } = call;
+        let (cpu, op) = (&self.cpu, kernel.name);
+        let mut storages = Vec::new();
+        for bound in &call.bounds {
+            storages.push(if bound.binding.access == Access::Write {
+                cpu.alloc(op, DType::F32, bound.elements)?
+            } else {
+                let mut words = try_collect(op, bound.elements, bound.before.iter().copied())?;
+                if draw > 0 && bound.dtype.is_float() {
+                    vary(&mut words, draw << 8 | bound.place as u32);
                 }
-                (Some(bound), Some(integers)) => {
-                    let words = try_collect(op, integers.len(), integers.words().iter().copied())?;
-                    Some(cpu.upload(op, bound.dtype, HostData::from_words(bound.dtype, words))?)
-                }
-                (Some(bound), None) => Some(cpu.alloc(op, bound.dtype, bound.elements)?),
-                (None, _) => None,
+                // Nothing is to be rounded: f16 elements of a GPU are.
+                cpu.upload(op, DType::F32, HostData::F32(words))?
             });
         }
-        let Call { kernel, flags, params, .. } = call;
+        let mut buffers = vec![None; kernel.bindings.len()];
+        for (bound, storage) in call.bounds.iter().zip(&storages) {
+            buffers[bound.place] = Some(storage);
+        }
         // Rounding to f16 would hide what a variation changes.
-        let dtype = if variation.is_some() && call.dtype == DType::F16 { DType::F32 } else { call.dtype };
-        let buffers: Vec<_> = storages.iter().map(Option::as_ref).collect();
-        cpu.run(&Launch { kernel, flags: *flags, dtype, params, buffers: &buffers })?;
-        let mut outputs = Vec::new();
-        for (bound, storage) in call.bindings.iter().zip(&storages) {
-            outputs.push(match (bound, storage) {
-                (Some(bound), Some(storage)) if bound.access != Access::Read => {
-                    Some(cpu.elements(op, storage, 0, bound.elements)?)
-                }
-                _ => None,
-            });
+        let dtype = if draw > 0 { DType::F32 } else { call.dtype };
+        cpu.run(&Launch { kernel, flags, dtype, params, buffers: &buffers })?;
+        let mut results = Vec::new();
+        for storage in &storages {
+            results.push(cpu.words(op, storage)?);
         }
-        Ok(outputs)
+        Ok(results)
     }
 }
 
-/// A copy of the values, each a little larger or smaller where `seed` says how. The first draw makes all larger in size, which
-/// moves sums of what cancels furthest.
-fn vary(op: &'static str, values: &[f32], seed: Option<u64>) -> Result<Vec<f32>> {
-    let copies = values.iter().copied();
-    match seed {
-        None => try_collect(op, values.len(), copies),
-        Some(seed) if seed < 1 << 8 => try_collect(op, values.len(), copies.map(|v| v + v.abs() * VARIATION)),
-        Some(seed) => {
-            let mut factors = Philox::new(seed).uniform(values.len(), 1.0 - VARIATION, 1.0 + VARIATION)?;
-            factors.iter_mut().zip(copies).for_each(|(factor, v)| *factor *= v);
-            Ok(factors)
-        }
+/// Makes each value a little larger or smaller. The first draw makes all larger, which moves sums of what cancels furthest.
+fn vary(values: &mut [f32], seed: u32) {
+    let mut state = seed.wrapping_mul(0x9E37_79B9);
+    for value in values {
+        // The generator of Numerical Recipes, of which the highest bit is the best.
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let step = value.abs() * VARIATION;
+        *value += if seed >> 8 > 1 && state >> 31 == 1 { -step } else { step };
+    }
+}
+
+fn add(text: &mut String, parts: &[&str]) {
+    for part in parts {
+        *text += part;
     }
 }
 
 impl Call {
-    /// Says where output `place` disagrees, and what the call was.
-    fn error(&self, place: usize, found: Disagreement) -> Error {
+    /// Says where one of its outputs disagrees, and what the call was.
+    fn error(&self, output: &Bound, found: &Disagreement) -> Error {
         let kernel = self.kernel;
-        let mut flags = String::new();
+        let mut op = String::from(kernel.name);
+        let mut separator = " (";
         for flag in kernel.flags.iter().copied().flatten().filter(|flag| kernel.has(self.flags, flag)) {
-            flags.push_str(if flags.is_empty() { " (" } else { ", " });
-            flags.push_str(flag);
+            add(&mut op, &[separator, flag]);
+            separator = ", ";
         }
-        if !flags.is_empty() {
-            flags.push(')');
+        if separator == ", " {
+            op += ")";
         }
-        let mut sizes = String::new();
-        for (binding, bound) in kernel.bindings.iter().zip(&self.bindings) {
-            if let Some(Bound { dtype, elements, .. }) = bound {
-                sizes += &format!(
-                    "{}{}: {dtype}[{elements}]",
-                    if sizes.is_empty() { "" } else { ", " },
-                    binding.name
-                );
-            }
-        }
-        let (output, elements, float) = match &self.bindings[place] {
-            Some(bound) => (kernel.bindings[place].name, bound.elements, bound.dtype.is_float()),
-            None => ("", 0, false),
+        let show = |value: f64| {
+            if output.dtype.is_float() { number_f32(value as f32) } else { number(value) }
         };
-        let show = |value: f64| if float { number_f32(value as f32) } else { number(value) };
-        Error::new(
-            ErrorKind::Kernel,
-            [kernel.name, &flags].concat(),
-            format!(
-                "WebGPU and the CPU disagree in {} of {elements} elements of {output}, most at {}: {} on WebGPU, {} on the \
-                 CPU; the buffers are {sizes}",
-                found.count,
-                found.place,
-                show(found.got),
-                show(found.want),
-            ),
-        )
+        let name = output.binding.name;
+        let mut text = number(found.count as f64);
+        let place = number(found.place as f64);
+        add(
+            &mut text,
+            &[" elements of ", name, " are not what the CPU computes; furthest from it is ", name],
+        );
+        add(&mut text, &["[", &place, "], ", &show(found.got), " on WebGPU and ", &show(found.want)]);
+        separator = " on the CPU. The buffers: ";
+        for bound in &self.bounds {
+            let elements = number(bound.elements as f64);
+            add(&mut text, &[separator, bound.binding.name, ": ", bound.dtype.name(), "[", &elements, "]"]);
+            separator = ", ";
+        }
+        Error::new(ErrorKind::Kernel, op, text)
     }
 }
 
@@ -268,38 +210,59 @@ impl Backend for Checked {
     }
 
     fn alloc(&self, op: &'static str, dtype: DType, elements: usize) -> Result<Storage> {
-        self.judge.check()?;
         self.device.alloc(op, dtype, elements)
     }
 
     fn upload(&self, op: &'static str, dtype: DType, data: HostData) -> Result<Storage> {
-        self.judge.check()?;
         self.device.upload(op, dtype, data)
     }
 
     fn run(&self, launch: &Launch<'_>) -> Result<()> {
         self.judge.check()?;
-        let mut call = self.note(launch);
+        let &Launch { kernel, flags, dtype, params, buffers } = launch;
+        let (mut bounds, mut copies): (Vec<Bound>, Copies) = (Vec::new(), Vec::new());
+        let copy = |storage: &Storage| self.device.read(kernel.name, storage, 0, storage.0.elements);
+        for (place, (binding, &storage)) in kernel.bindings.iter().zip(buffers).enumerate() {
+            let Some(storage) = storage.filter(|_| binding.element != Element::Faults) else { continue };
+            if binding.access != Access::Write {
+                copies.push((bounds.len(), copy(storage)));
+            }
+            let (before, after) = (Vec::new(), Vec::new());
+            let StorageInner { dtype, elements, .. } = *storage.0;
+            bounds.push(Bound { binding, place, dtype, elements, before, after });
+        }
+        let inputs = copies.len();
         self.device.run(launch)?;
-        for (bound, storage) in call.bindings.iter_mut().zip(launch.buffers) {
-            if let (Some(bound), Some(storage)) = (bound, storage)
-                && bound.access != Access::Read
-            {
-                bound.after = Some(self.device.read(launch.kernel.name, storage, 0, bound.elements));
+        for (k, bound) in bounds.iter().enumerate() {
+            if let Some(storage) = buffers[bound.place].filter(|_| bound.binding.access != Access::Read) {
+                copies.push((k, copy(storage)));
             }
         }
+        let mut call = Call { kernel, flags, dtype, params: params.to_vec(), bounds };
         let (judge, reported) = (Rc::clone(&self.judge), Rc::clone(&self.reported.borrow()));
-        let before = self.compared.borrow().clone();
-        self.compared.replace(future_to_promise(async move {
-            done(before).await;
-            if judge.check().is_ok() {
-                match judge.compare(call).await {
-                    Ok(found) => drop(judge.stopped.replace(found)),
-                    Err(error) => drop(reported.borrow_mut().get_or_insert(error)),
+        let earlier = self.compared.borrow().clone();
+        *self.compared.borrow_mut() = future_to_promise(async move {
+            done(earlier).await;
+            let mut failed = None;
+            for (k, (place, copy)) in copies.into_iter().enumerate() {
+                match copy.await {
+                    Ok(elements) if k < inputs => call.bounds[place].before = words(elements),
+                    Ok(elements) => call.bounds[place].after = words(elements),
+                    Err(error) => failed = Some(error),
                 }
             }
+            if failed.is_none() && judge.check().is_ok() {
+                match judge.compare(&call) {
+                    Ok(found) => *judge.stopped.borrow_mut() = found,
+                    Err(error) => failed = Some(error),
+                }
+            }
+            // What the device reported, or the twin in its place, is the next read's to tell.
+            if let (Some(error), reported @ None) = (failed, &mut *reported.borrow_mut()) {
+                *reported = Some(error);
+            }
             Ok(JsValue::UNDEFINED)
-        }));
+        });
         Ok(())
     }
 
@@ -310,16 +273,23 @@ impl Backend for Checked {
         start: usize,
         count: usize,
     ) -> LocalFuture<Result<HostData>> {
-        self.after_checks(|| self.device.read(op, storage, start, count))
+        let (pending, verdict) = (self.device.read(op, storage, start, count), self.verdict());
+        Box::pin(async move {
+            verdict.await?;
+            pending.await
+        })
     }
 
     fn flush(&self) -> Result<()> {
-        self.judge.check()?;
         self.device.flush()
     }
 
     fn sync(&self) -> LocalFuture<Result<()>> {
-        self.after_checks(|| self.device.sync())
+        let (pending, verdict) = (self.device.sync(), self.verdict());
+        Box::pin(async move {
+            verdict.await?;
+            pending.await
+        })
     }
 
     fn memory(&self) -> Memory {
@@ -329,5 +299,13 @@ impl Backend for Checked {
     fn dispose(&self) {
         self.device.dispose();
         self.judge.cpu.dispose();
+    }
+}
+
+fn words(elements: HostData) -> Vec<f32> {
+    match elements {
+        HostData::F32(values) => values,
+        HostData::I32(values) => cast_vec(values),
+        HostData::U32(values) => cast_vec(values),
     }
 }

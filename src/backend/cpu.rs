@@ -93,19 +93,12 @@ impl CpuBackend {
         Storage::new(Buffer::Cpu(CpuMemory { words, shared: Rc::clone(&self.shared) }), dtype, elements)
     }
 
-    /// What a storage holds: a CPU has nothing to wait for.
-    pub(crate) fn elements(
-        &self,
-        op: &'static str,
-        storage: &Storage,
-        start: usize,
-        count: usize,
-    ) -> Result<HostData> {
+    /// The words of a storage, at once: a CPU has nothing to wait for.
+    #[cfg(target_arch = "wasm32")]
+    pub fn words(&self, op: &'static str, storage: &Storage) -> Result<Vec<f32>> {
         self.check(op)?;
         let words = memory_of(storage).words.borrow();
-        let range = words[start..start + count].iter();
-        let out = try_collect(op, count, range.map(|w| w.to_bits()))?;
-        Ok(HostData::from_words(storage.0.dtype, out))
+        try_collect(op, words.len(), words.iter().copied())
     }
 
     fn check(&self, op: &'static str) -> Result<()> {
@@ -197,7 +190,13 @@ impl Backend for CpuBackend {
         start: usize,
         count: usize,
     ) -> LocalFuture<Result<HostData>> {
-        Box::pin(std::future::ready(self.elements(op, storage, start, count)))
+        let result = self.check(op).and_then(|()| {
+            let words = memory_of(storage).words.borrow();
+            let range = words[start..start + count].iter();
+            let out = try_collect(op, count, range.map(|w| w.to_bits()))?;
+            Ok(HostData::from_words(storage.0.dtype, out))
+        });
+        Box::pin(std::future::ready(result))
     }
 
     fn flush(&self) -> Result<()> {
