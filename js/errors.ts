@@ -146,7 +146,7 @@ export class GradError extends WgradError {
   }
 }
 
-/** The GPU rejected work that wgrad submitted: a fault of wgrad or of the driver. */
+/** The GPU rejected work that wgrad submitted, or, as `debug` finds, did it wrongly: a fault of wgrad or of the driver. */
 export class KernelError extends WgradError {
   static {
     named(this, "KernelError");

@@ -5,9 +5,11 @@
 //! first that is told of.
 
 use std::cell::RefCell;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 
-use bytemuck::allocation::cast_vec;
+use bytemuck::cast_slice;
 use js_sys::Promise;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
@@ -29,8 +31,11 @@ pub(crate) struct Checked {
     /// Resolves when all calls so far are compared.
     compared: RefCell<Promise>,
     /// What the device reported through our copies since the last read: the next read's to tell.
-    reported: RefCell<Rc<RefCell<Option<Error>>>>,
+    reported: RefCell<Report>,
 }
+
+/// An error that the reads of one stretch may find.
+type Report = Rc<RefCell<Option<Error>>>;
 
 /// The CPU, and its verdict.
 #[derive(Default)]
@@ -40,7 +45,7 @@ struct Judge {
     stopped: RefCell<Option<Error>>,
 }
 
-/// What stands behind a binding of a call: the words of a storage, whatever their type.
+/// What stands behind a binding of a call.
 struct Bound {
     binding: &'static Binding,
     /// Its place among the kernel's bindings.
@@ -48,9 +53,9 @@ struct Bound {
     dtype: DType,
     elements: usize,
     /// The content before the call, of what it reads or updates.
-    before: Vec<f32>,
+    before: HostData,
     /// The content after it, of what it writes or updates.
-    after: Vec<f32>,
+    after: HostData,
 }
 
 /// A call that was queued.
@@ -71,26 +76,44 @@ impl Checked {
         Self { device, judge: Rc::default(), compared, reported: RefCell::default() }
     }
 
-    /// Resolves when all calls so far are compared; what was found is the error.
-    fn verdict(&self) -> LocalFuture<Result<()>> {
-        let (judge, compared) = (Rc::clone(&self.judge), self.compared.borrow().clone());
-        let reported = self.reported.take();
-        Box::pin(async move {
-            done(compared).await;
-            judge.check()?;
-            reported.take().map_or(Ok(()), Err)
-        })
+    /// `pending`, once all calls so far are compared and none of them was wrong.
+    fn after_checks<T: 'static>(&self, pending: LocalFuture<Result<T>>) -> LocalFuture<Result<T>> {
+        let compared = Some(JsFuture::from(self.compared.borrow().clone()));
+        let (judge, reported) = (Rc::clone(&self.judge), self.reported.take());
+        Box::pin(Held { judge, reported, compared, pending })
     }
 }
 
-/// Waits for a promise that only says when.
-async fn done(promise: Promise) {
-    let _ = JsFuture::from(promise).await;
+/// What is held back until the calls before it are compared. Its state by hand is a third of what an async block makes of it.
+struct Held<T> {
+    judge: Rc<Judge>,
+    reported: Report,
+    compared: Option<JsFuture>,
+    pending: LocalFuture<Result<T>>,
+}
+
+impl<T> Future for Held<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Some(compared) = &mut self.compared {
+            let _ = ready!(Pin::new(compared).poll(context));
+            self.compared = None;
+            self.judge.verdict(&self.reported)?;
+        }
+        self.pending.as_mut().poll(context)
+    }
 }
 
 impl Judge {
     fn check(&self) -> Result<()> {
         self.stopped.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// What was found in the calls since a read, or before.
+    fn verdict(&self, reported: &Report) -> Result<()> {
+        self.check()?;
+        reported.take().map_or(Ok(()), Err)
     }
 
     /// Compares a call's outputs with the CPU's; the disagreement or the twin's own error is the error.
@@ -104,7 +127,7 @@ impl Judge {
             }
         }
         for (k, bound) in call.bounds.iter().enumerate() {
-            let (got, want) = (&bound.after, &twin[k]);
+            let (got, want) = (cast_slice(bound.after.words()), &twin[k]);
             let beside = if bound.binding.access == Access::Write { beside } else { largest(want) };
             // What is only read has nothing after the call.
             if compare(got, want, bound.dtype, beside, &[]).is_none() {
@@ -130,9 +153,10 @@ impl Judge {
             storages.push(if bound.binding.access == Access::Write {
                 cpu.alloc(op, DType::F32, bound.elements)?
             } else {
-                let mut words = try_collect(op, bound.elements, bound.before.iter().copied())?;
+                let before: &[f32] = cast_slice(bound.before.words());
+                let mut words = try_collect(op, before.len(), before.iter().copied())?;
                 if draw > 0 && bound.dtype.is_float() {
-                    vary(&mut words, draw << 8 | bound.place as u32);
+                    vary(&mut words, draw, bound.place as u32);
                 }
                 // Nothing is to be rounded: f16 elements of a GPU are.
                 cpu.upload(op, DType::F32, HostData::F32(words))?
@@ -147,20 +171,25 @@ impl Judge {
         cpu.run(&Launch { kernel, flags, dtype, params, buffers: &buffers })?;
         let mut results = Vec::new();
         for storage in &storages {
-            results.push(cpu.words(op, storage)?);
+            results.push(cpu.words(op, storage, 0, storage.0.elements)?);
         }
         Ok(results)
     }
 }
 
-/// Makes each value a little larger or smaller. The first draw makes all larger, which moves sums of what cancels furthest.
-fn vary(values: &mut [f32], seed: u32) {
-    let mut state = seed.wrapping_mul(0x9E37_79B9);
+/// Makes each value a little larger or smaller. The first draw makes all larger, which moves sums of what cancels
+/// furthest; from the third on, the smallest are 0, as devices may take them.
+fn vary(values: &mut [f32], draw: u32, input: u32) {
+    let mut state = (draw << 8 | input).wrapping_mul(0x9E37_79B9);
     for value in values {
         // The generator of Numerical Recipes, of which the highest bit is the best.
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let step = value.abs() * VARIATION;
-        *value += if seed >> 8 > 1 && state >> 31 == 1 { -step } else { step };
+        if draw > 2 && value.abs() < f32::MIN_POSITIVE {
+            *value = 0.0;
+        } else {
+            *value += if draw > 1 && state >> 31 == 1 { -step } else { step };
+        }
     }
 }
 
@@ -170,34 +199,51 @@ fn add(text: &mut String, parts: &[&str]) {
     }
 }
 
+/// A number in that text.
+#[inline(never)]
+fn show(value: f64, float: bool) -> String {
+    if float { number_f32(value as f32) } else { number(value) }
+}
+
 impl Call {
     /// Says where one of its outputs disagrees, and what the call was.
     fn error(&self, output: &Bound, found: &Disagreement) -> Error {
         let kernel = self.kernel;
         let mut op = String::from(kernel.name);
         let mut separator = " (";
-        for flag in kernel.flags.iter().copied().flatten().filter(|flag| kernel.has(self.flags, flag)) {
-            add(&mut op, &[separator, flag]);
-            separator = ", ";
+        for (k, flag) in kernel.flag_names().enumerate() {
+            if self.flags.0 >> k & 1 == 1 {
+                add(&mut op, &[separator, flag]);
+                separator = ", ";
+            }
         }
         if separator == ", " {
             op += ")";
         }
-        let show = |value: f64| {
-            if output.dtype.is_float() { number_f32(value as f32) } else { number(value) }
-        };
-        let name = output.binding.name;
-        let mut text = number(found.count as f64);
-        let place = number(found.place as f64);
+        let (name, float) = (output.binding.name, output.dtype.is_float());
+        let (got, want) = (show(found.got, float), show(found.want, float));
+        let mut text = show(found.count as f64, false);
+        let place = show(found.place as f64, false);
         add(
             &mut text,
-            &[" elements of ", name, " are not what the CPU computes; furthest from it is ", name],
+            &[
+                " elements of ",
+                name,
+                " are not what the CPU computes; furthest from it is ",
+                name,
+                "[",
+                &place,
+                "], ",
+                &got,
+                " on WebGPU and ",
+                &want,
+                " on the CPU",
+            ],
         );
-        add(&mut text, &["[", &place, "], ", &show(found.got), " on WebGPU and ", &show(found.want)]);
-        separator = " on the CPU. The buffers: ";
-        for bound in &self.bounds {
-            let elements = number(bound.elements as f64);
-            add(&mut text, &[separator, bound.binding.name, ": ", bound.dtype.name(), "[", &elements, "]"]);
+        separator = ". The buffers: ";
+        for Bound { binding, dtype, elements, .. } in &self.bounds {
+            let elements = show(*elements as f64, false);
+            add(&mut text, &[separator, binding.name, ": ", dtype.name(), "[", &elements, "]"]);
             separator = ", ";
         }
         Error::new(ErrorKind::Kernel, op, text)
@@ -227,7 +273,7 @@ impl Backend for Checked {
             if binding.access != Access::Write {
                 copies.push((bounds.len(), copy(storage)));
             }
-            let (before, after) = (Vec::new(), Vec::new());
+            let (before, after) = (HostData::U32(Vec::new()), HostData::U32(Vec::new()));
             let StorageInner { dtype, elements, .. } = *storage.0;
             bounds.push(Bound { binding, place, dtype, elements, before, after });
         }
@@ -242,12 +288,13 @@ impl Backend for Checked {
         let (judge, reported) = (Rc::clone(&self.judge), Rc::clone(&self.reported.borrow()));
         let earlier = self.compared.borrow().clone();
         *self.compared.borrow_mut() = future_to_promise(async move {
-            done(earlier).await;
+            let _ = JsFuture::from(earlier).await;
             let mut failed = None;
             for (k, (place, copy)) in copies.into_iter().enumerate() {
+                let bound = &mut call.bounds[place];
+                let content = if k < inputs { &mut bound.before } else { &mut bound.after };
                 match copy.await {
-                    Ok(elements) if k < inputs => call.bounds[place].before = words(elements),
-                    Ok(elements) => call.bounds[place].after = words(elements),
+                    Ok(elements) => *content = elements,
                     Err(error) => failed = Some(error),
                 }
             }
@@ -273,11 +320,7 @@ impl Backend for Checked {
         start: usize,
         count: usize,
     ) -> LocalFuture<Result<HostData>> {
-        let (pending, verdict) = (self.device.read(op, storage, start, count), self.verdict());
-        Box::pin(async move {
-            verdict.await?;
-            pending.await
-        })
+        self.after_checks(self.device.read(op, storage, start, count))
     }
 
     fn flush(&self) -> Result<()> {
@@ -285,11 +328,7 @@ impl Backend for Checked {
     }
 
     fn sync(&self) -> LocalFuture<Result<()>> {
-        let (pending, verdict) = (self.device.sync(), self.verdict());
-        Box::pin(async move {
-            verdict.await?;
-            pending.await
-        })
+        self.after_checks(self.device.sync())
     }
 
     fn memory(&self) -> Memory {
@@ -299,13 +338,5 @@ impl Backend for Checked {
     fn dispose(&self) {
         self.device.dispose();
         self.judge.cpu.dispose();
-    }
-}
-
-fn words(elements: HostData) -> Vec<f32> {
-    match elements {
-        HostData::F32(values) => values,
-        HostData::I32(values) => cast_vec(values),
-        HostData::U32(values) => cast_vec(values),
     }
 }
