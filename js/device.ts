@@ -19,9 +19,10 @@ export interface Choice {
   readonly powerPreference: "high-performance" | "low-power" | undefined;
   readonly timeoutMs: number;
   readonly cacheBytes: number | undefined;
+  readonly debug: boolean;
 }
 
-/** Opens what was chosen; `"auto"` takes a hardware GPU or else the CPU, and says why. */
+/** Opens what was chosen; `"auto"` takes a hardware GPU or else the CPU, and says why. Only WebGPU can be debugged. */
 export async function openDevice(choice: Choice): Promise<Opened> {
   if (choice.gpuDevice !== undefined) return adopted(choice.gpuDevice, choice);
   if (choice.device === "cpu") return cpu(null, choice);
@@ -29,7 +30,7 @@ export async function openDevice(choice: Choice): Promise<Opened> {
     return await webgpu(choice);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    if (choice.device === "webgpu") throw new UnsupportedError(`init: ${reason}`);
+    if (choice.device === "webgpu" || choice.debug) throw new UnsupportedError(`init: ${reason}`);
     return cpu(reason, choice);
   }
 }
@@ -87,7 +88,8 @@ function gpuOf(): GPU {
   return gpu;
 }
 
-async function webgpu({ device, powerPreference, timeoutMs, cacheBytes }: Choice): Promise<Opened> {
+async function webgpu(choice: Choice): Promise<Opened> {
+  const { device, powerPreference, timeoutMs, debug, cacheBytes } = choice;
   const gpu = gpuOf();
   let adapter: GPUAdapter | null;
   try {
@@ -98,7 +100,7 @@ async function webgpu({ device, powerPreference, timeoutMs, cacheBytes }: Choice
   }
   if (!adapter) throw new Error("WebGPU is here, but gave no adapter");
   const info = adapterInfo(adapter.info);
-  if (device === "auto" && info.isFallback) {
+  if (device === "auto" && !debug && info.isFallback) {
     const name = [info.vendor, info.architecture, info.description].filter(Boolean).join(" ");
     throw new Error(`the only WebGPU adapter is a software one (${name}); the CPU engine is faster`);
   }
@@ -108,16 +110,16 @@ async function webgpu({ device, powerPreference, timeoutMs, cacheBytes }: Choice
   try {
     const asked = raw.requestDevice(adapter) as Promise<GPUDevice>;
     const made = await within(asked, timeoutMs, "WebGPU's requestDevice", forget);
-    return opened(raw.deviceEngine(made, true, info.isFallback, cacheBytes), info);
+    return opened(raw.deviceEngine(made, true, info.isFallback, debug, cacheBytes), info);
   } catch (error) {
     throw new Error(`WebGPU gave no device: ${textOf(error)}`, { cause: error });
   }
 }
 
-function adopted(gpuDevice: GPUDevice, { cacheBytes }: Choice): Opened {
+function adopted(gpuDevice: GPUDevice, { debug, cacheBytes }: Choice): Opened {
   try {
     const info = adapterInfo((gpuDevice as { adapterInfo?: GPUAdapterInfo }).adapterInfo);
-    return opened(raw.deviceEngine(gpuDevice, false, info.isFallback, cacheBytes), info);
+    return opened(raw.deviceEngine(gpuDevice, false, info.isFallback, debug, cacheBytes), info);
   } catch (error) {
     throw new UnsupportedError(`init: the given gpuDevice cannot be used: ${textOf(error)}`);
   }

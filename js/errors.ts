@@ -147,8 +147,8 @@ export class GradError extends WgradError {
 }
 
 /**
- * The GPU cannot compile a kernel or rejected its work: a fault of wgrad or of the driver. The message names the kernel. Every
- * read of what depends on that work rejects; all else goes on.
+ * The GPU cannot compile a kernel, rejected its work or, as `debug` finds, did it wrongly: a fault of wgrad or of the driver. The
+ * message names the kernel. Every read of what depends on that work rejects; all else goes on, except under `debug`.
  */
 export class KernelError extends WgradError {
   static {

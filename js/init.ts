@@ -1,4 +1,4 @@
-import { checkOptions, choiceOption, numberOption, show } from "./check.js";
+import { booleanOption, checkOptions, choiceOption, numberOption, show } from "./check.js";
 import { openDevice } from "./device.js";
 import { type Engine, makeEngine } from "./engine.js";
 import { ArgumentError, UnsupportedError, makeError } from "./errors.js";
@@ -30,13 +30,24 @@ export interface InitOptions {
    * MiB on a GPU, 16 MiB on the CPU. With 0 all goes back at once, which is slower.
    */
   cacheBytes?: number;
+  /**
+   * Whether every call of a kernel on WebGPU is held against the same call on the CPU, to find a fault of a driver or of
+   * wgrad. The first call whose results disagree stops the engine: the next read or `sync()` rejects with a
+   * {@link KernelError} that says which kernel it was, how large its buffers were, and where the results lie furthest
+   * apart; so does all that follows. What a read gives has been checked. `device: "auto"` takes a software adapter too, and
+   * never the CPU.
+   *
+   * It is slow, since all that a kernel reads and writes is copied to the page, where it lies until it was compared:
+   * read often. Default false
+   */
+  debug?: boolean;
 }
 
 /**
  * Makes an engine. It can be called many times and at the same time; all engines share one module.
  *
- * It rejects with {@link UnsupportedError} when WebAssembly cannot be loaded, or `device: "webgpu"` or `gpuDevice` cannot
- * be had, and with {@link ArgumentError} for an option that is none.
+ * It rejects with {@link UnsupportedError} when WebAssembly cannot be loaded, or `device: "webgpu"` or `gpuDevice` or
+ * `debug` cannot be had, and with {@link ArgumentError} for an option that is none.
  */
 export type Init = (options?: InitOptions) => Promise<Engine>;
 
@@ -102,6 +113,7 @@ export function makeInit(own: () => WasmSource | Promise<WasmSource>): Init {
       "powerPreference",
       "timeoutMs",
       "cacheBytes",
+      "debug",
     ]);
     const device = DEVICES[choiceOption("init", "device", options?.device, DEVICES)] ?? "auto";
     const preference = options?.powerPreference;
@@ -111,6 +123,12 @@ export function makeInit(own: () => WasmSource | Promise<WasmSource>): Init {
     const cacheBytes = options?.cacheBytes;
     if (cacheBytes !== undefined && !(numberOption("init", "cacheBytes", cacheBytes, 0) >= 0)) {
       throw new ArgumentError(`init: cacheBytes is ${cacheBytes}; it must be 0 or more`);
+    }
+    const debug = booleanOption("init", "debug", options?.debug, false);
+    if (debug && device === "cpu") {
+      throw new ArgumentError(
+        'init: debug holds WebGPU against the CPU; it and device: "cpu" exclude each other',
+      );
     }
     const gpuDevice = options?.gpuDevice;
     // Callers without types give anything.
@@ -130,7 +148,7 @@ export function makeInit(own: () => WasmSource | Promise<WasmSource>): Init {
       throw new ArgumentError(`init: wasm is ${show(wasm)}; it must be a URL, a Response, bytes or a module`);
     }
     await loadOnce(wasm === undefined ? own : () => wasm);
-    const choice = { device, gpuDevice, powerPreference: preference, timeoutMs, cacheBytes };
+    const choice = { device, gpuDevice, powerPreference: preference, timeoutMs, cacheBytes, debug };
     return makeEngine(await openDevice(choice));
   };
 }

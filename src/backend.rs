@@ -10,6 +10,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Flags, Kernel};
 use crate::profile::KernelCall;
 
+#[cfg(any(target_arch = "wasm32", test))]
+mod agreement;
+#[cfg(target_arch = "wasm32")]
+pub(crate) mod checked;
 pub(crate) mod cpu;
 #[cfg(target_arch = "wasm32")]
 pub(crate) mod webgpu;
@@ -52,6 +56,16 @@ impl HostData {
             Self::F32(v) => v.iter().map(|&x| f64::from(x)).collect(),
             Self::I32(v) => v.iter().map(|&x| f64::from(x)).collect(),
             Self::U32(v) => v.iter().map(|&x| f64::from(x)).collect(),
+        }
+    }
+
+    /// The same bits seen as 32-bit words.
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) fn words(&self) -> &[u32] {
+        match self {
+            Self::F32(v) => bytemuck::cast_slice(v),
+            Self::I32(v) => bytemuck::cast_slice(v),
+            Self::U32(v) => v,
         }
     }
 

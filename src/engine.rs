@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
+#[cfg(target_arch = "wasm32")]
+use crate::backend::checked::Checked;
 use crate::backend::cpu::CpuBackend;
 #[cfg(target_arch = "wasm32")]
 use crate::backend::webgpu::WebGpuBackend;
@@ -108,7 +110,7 @@ impl Engine {
     pub async fn from_adapter(adapter: &wasm_bindgen::JsValue) -> Result<Self> {
         let device = crate::backend::webgpu::device::request_device(adapter).await?;
         let software = crate::backend::webgpu::device::is_software(&device);
-        Self::on_device(device, true, software, None)
+        Self::on_device(device, true, software, false, None)
     }
 
     /// An engine on this `GPUDevice`, which stays the caller's: disposing the engine leaves it alive.
@@ -118,20 +120,25 @@ impl Engine {
     #[cfg(target_arch = "wasm32")]
     pub fn from_device(device: wasm_bindgen::JsValue) -> Result<Self> {
         let software = crate::backend::webgpu::device::is_software(&device);
-        Self::on_device(device, false, software, None)
+        Self::on_device(device, false, software, false, None)
     }
 
-    /// An engine on this `GPUDevice`; disposing the engine destroys it if it is `owned`. `keep` is how many bytes of freed
-    /// memory are kept for reuse.
+    /// An engine on this `GPUDevice`; disposing the engine destroys it if it is `owned`. With `debug` the CPU checks every call;
+    /// `keep` is how many bytes of freed memory are kept for reuse.
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn on_device(
         device: wasm_bindgen::JsValue,
         owned: bool,
         software: bool,
+        debug: bool,
         keep: Option<u64>,
     ) -> Result<Self> {
-        let backend = WebGpuBackend::from_device(device, owned, software, keep)?;
-        Ok(Self(Rc::new(Inner { gpu: Some(backend.clone()), ..Inner::new(Box::new(backend)) })))
+        let gpu = WebGpuBackend::from_device(device, owned, software, keep)?;
+        let mut backend: Box<dyn Backend> = Box::new(gpu.clone());
+        if debug {
+            backend = Box::new(Checked::new(backend));
+        }
+        Ok(Self(Rc::new(Inner { gpu: Some(gpu), ..Inner::new(backend) })))
     }
 
     /// The `GPUDevice` of a WebGPU engine.

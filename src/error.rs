@@ -27,7 +27,7 @@ pub enum ErrorKind {
     Argument,
     /// Automatic differentiation was asked for something impossible.
     Grad,
-    /// The GPU rejected work that wgrad submitted: a fault of wgrad or of the driver.
+    /// The GPU rejected work that wgrad submitted, or did it wrongly: a fault of wgrad or of the driver.
     Kernel,
 }
 

@@ -197,7 +197,7 @@ pub(crate) const ELEMENTWISE: &[Strategy] = &[Strategy::Elementwise];
 
 impl Kernel {
     /// The flags' names in order.
-    fn flag_names(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn flag_names(&self) -> impl Iterator<Item = &'static str> {
         self.flags.iter().flat_map(|group| group.iter().copied())
     }
 

@@ -130,6 +130,19 @@ const runners = {
   "What to know: js (2)": async (code) => {
     assert.equal(`// ${await printed("error.mjs", code)}`, `${code.trim().split("\n").at(-1)}\n`);
   },
+  "What to know: js (3)": async (code) => {
+    write("debug.mjs", script(code));
+    const map = JSON.stringify({ imports: { wgrad: "./node_modules/wgrad/dist/index.js" } });
+    write("debug.html", `<script type="importmap">${map}</script>${moduleIn("./debug.mjs")}`);
+    const opened = await openPage({ folders: { "/": project }, path: "debug.html" });
+    try {
+      await pageComputes(opened.page);
+      assert.equal(await opened.page.evaluate(() => globalThis.engine.device), "webgpu");
+      assert.deepEqual(opened.problems, []);
+    } finally {
+      await opened.close();
+    }
+  },
   "Bundlers, pages, Node: js": async (code) => {
     const entry = write("slim.js", script(code));
     const outfile = join(project, "bundled", "slim.js");

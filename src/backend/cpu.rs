@@ -108,6 +108,13 @@ impl CpuBackend {
         Storage::new(Buffer::Cpu(CpuMemory { words, shared: Rc::clone(&self.shared) }), dtype, elements)
     }
 
+    /// Words of a storage, at once: a CPU has nothing to wait for.
+    pub fn words(&self, op: &'static str, storage: &Storage, start: usize, count: usize) -> Result<Vec<f32>> {
+        self.check(op)?;
+        let words = memory_of(storage).words.borrow();
+        try_collect(op, count, words[start..start + count].iter().copied())
+    }
+
     fn check(&self, op: &'static str) -> Result<()> {
         if self.shared.disposed.get() { Err(disposed(op)) } else { Ok(()) }
     }
@@ -203,13 +210,9 @@ impl Backend for CpuBackend {
         start: usize,
         count: usize,
     ) -> LocalFuture<Result<HostData>> {
-        let result = self.check(op).and_then(|()| {
-            let words = memory_of(storage).words.borrow();
-            let range = words[start..start + count].iter();
-            let out = try_collect(op, count, range.map(|w| w.to_bits()))?;
-            Ok(HostData::from_words(storage.0.dtype, out))
-        });
-        Box::pin(std::future::ready(result))
+        let words = self.words(op, storage, start, count);
+        let elements = words.map(|words| HostData::from_words(storage.0.dtype, cast_vec(words)));
+        Box::pin(std::future::ready(elements))
     }
 
     fn flush(&self) -> Result<()> {

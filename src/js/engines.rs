@@ -25,11 +25,17 @@ pub fn request_device(adapter: &JsValue) -> Promise {
     raw_request_device(adapter)
 }
 
-/// An engine on this `GPUDevice`, which goes with it if it is `owned`; `software` if a CPU pretends to be this GPU. It keeps so
-/// many bytes of freed memory for reuse; undefined leaves it to the engine.
+/// An engine on this `GPUDevice`, which goes with it if it is `owned`; `software` if a CPU pretends to be this GPU; `debug` if the
+/// CPU is to check every call. It keeps so many bytes of freed memory for reuse; undefined leaves it to the engine.
 #[wasm_bindgen(js_name = deviceEngine)]
-pub fn device_engine(gpu_device: JsValue, owned: bool, software: bool, keep: Option<f64>) -> Thrown<u32> {
-    thrown(Engine::on_device(gpu_device, owned, software, keep.map(|bytes| bytes as u64))).map(put)
+pub fn device_engine(
+    gpu_device: JsValue,
+    owned: bool,
+    software: bool,
+    debug: bool,
+    keep: Option<f64>,
+) -> Thrown<u32> {
+    thrown(Engine::on_device(gpu_device, owned, software, debug, keep.map(|bytes| bytes as u64))).map(put)
 }
 
 /// The engine's `GPUDevice`, or undefined.
