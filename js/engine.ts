@@ -13,6 +13,7 @@ import {
 import { RawKernels } from "./kernels.js";
 import { catchForgotten, release } from "./net.js";
 import { Optimizers } from "./optim.js";
+import { type Profile, makeProfile } from "./profile.js";
 import { Registry } from "./registry.js";
 import { Tensor, makeTensor, setEngineHandle } from "./tensor.js";
 
@@ -316,6 +317,48 @@ export class Engine {
   memory(): MemoryInfo {
     const [bytesUsed = 0, bytesAllocated = 0] = raw.memoryInfo(this.#live());
     return { tensors: this.#registry.tensors, bytesUsed, bytesAllocated };
+  }
+
+  /**
+   * Runs `f` and tells what each kernel that it called cost. Work that was queued before is finished first and is not in
+   * it; work that others queue while an asynchronous `f` waits is. On the CPU times are those of the host's clock, which
+   * browsers coarsen, to 0.1 ms or 1 ms: a kernel's sum over many calls says more than one call.
+   * @param f what to measure; it may be asynchronous, and its result is dropped. Tensors that it makes are its own to free
+   * @throws {@link ArgumentError} when `f` is no function, and during another profile of this engine: they neither nest nor
+   *   overlap
+   * @throws {@link UnsupportedError} where the device cannot note calls
+   * @throws {@link KernelError} when the GPU rejected queued work
+   * @throws what `f` throws, once the profile is ended
+   * @example
+   * ```ts
+   * const a = engine.ones([64, 32]);
+   * const b = engine.ones([32, 16]);
+   * const profile = await engine.profile(() => {
+   *   for (let k = 0; k < 10; k++) a.matmul(b).dispose();
+   * });
+   * profile.kernels[0].kernel; // "matmul"
+   * profile.kernels[0].calls; // 10
+   * profile.calls[0].flops; // 65536
+   * console.log(profile.toString()); // a table with times in ms, GB/s and GFLOP/s
+   * const file = JSON.stringify(profile.trace()); // for chrome://tracing and Perfetto
+   * ```
+   */
+  async profile<T>(f: () => T | Promise<T>): Promise<Profile> {
+    checkFunction("profile", f);
+    await this.sync();
+    raw.profileStart(this.#live());
+    try {
+      await f();
+    } catch (error) {
+      // What f threw is what counts.
+      await this.#stopProfile().catch(() => undefined);
+      throw error;
+    }
+    return makeProfile(await this.#stopProfile());
+  }
+
+  async #stopProfile(): Promise<[string[], Float64Array]> {
+    return (await raw.profileStop(this.#live())) as [string[], Float64Array];
   }
 
   /**

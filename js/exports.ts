@@ -16,6 +16,8 @@ export type { ErrorCode } from "./errors.js";
 export { Engine } from "./engine.js";
 export { Tensor } from "./tensor.js";
 export { Optimizer } from "./optim.js";
+export { Profile } from "./profile.js";
+export type { KernelCall, KernelProfile, Trace, TraceEvent } from "./profile.js";
 export type { Optimizers } from "./optim.js";
 export type { RawKernels } from "./kernels.js";
 export {

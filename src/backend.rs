@@ -8,6 +8,7 @@ use std::rc::Rc;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Flags, Kernel};
+use crate::profile::KernelCall;
 
 pub(crate) mod cpu;
 #[cfg(target_arch = "wasm32")]
@@ -173,6 +174,10 @@ pub(crate) trait Backend {
     fn flush(&self) -> Result<()>;
     /// Resolves when the device has done all work queued so far.
     fn sync(&self) -> LocalFuture<Result<()>>;
+    /// Notes every call from now on; what was queued before is not in it.
+    fn profile_start(&self) -> Result<()>;
+    /// Stops noting; the calls, once the device has done them.
+    fn profile_stop(&self) -> LocalFuture<Result<Vec<KernelCall>>>;
     /// What is held.
     fn memory(&self) -> Memory;
     /// Gives everything back; later calls fail with `DisposedError`.

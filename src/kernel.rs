@@ -16,6 +16,8 @@ pub enum Access {
     Read,
     /// Written in full.
     Write,
+    /// Written in part; what lies between stays.
+    Part,
     /// Updated in place.
     Update,
 }
@@ -167,6 +169,8 @@ pub struct Kernel {
     pub tune: fn(&[u8], Flags, Traits) -> Flags,
     /// How many workgroups a call needs.
     pub workgroups: fn(&[u8], Flags, Strategy) -> u64,
+    /// The floating-point operations of a call, where arithmetic may bound it.
+    pub flops: fn(&[u8], Flags) -> u64,
     /// The CPU twin.
     pub cpu: fn(&mut CpuArgs<'_>) -> Result<()>,
 }
@@ -179,6 +183,9 @@ impl std::fmt::Debug for Kernel {
 
 /// For kernels with one form on every device.
 pub(crate) const UNTUNED: fn(&[u8], Flags, Traits) -> Flags = |_, flags, _| flags;
+
+/// For kernels that memory bounds: their arithmetic is not counted.
+pub(crate) const NO_FLOPS: fn(&[u8], Flags) -> u64 = |_, _| 0;
 
 /// The floating-point types, which every differentiable kernel takes.
 pub(crate) const FLOATS: &[Scalar] = &[Scalar::F32, Scalar::F16, Scalar::F16InF32];

@@ -12,6 +12,7 @@ use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, dis
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Element, Flags, Kernel, Strategy, Traits, Variant};
+use crate::profile::KernelCall;
 use crate::wgsl::Scalar;
 
 pub(crate) mod device;
@@ -293,6 +294,10 @@ fn lost_error(op: &'static str, reason: &str) -> Error {
     )
 }
 
+fn no_profile() -> Error {
+    Error::new(ErrorKind::Unsupported, "profile", "calls are not timed on WebGPU; take a CPU engine")
+}
+
 /// A one-dimensional count of workgroups, folded into two dimensions.
 fn fold(workgroups: u64) -> (u32, u32) {
     let rows = workgroups.div_ceil(MAX_WORKGROUPS).max(1);
@@ -386,6 +391,14 @@ impl Backend for WebGpuBackend {
         // A copy comes after everything before it in the queue; without one, mapping waits for nothing.
         let copied = shared.check("sync").map(|()| shared.copy_out(&shared.faults, 0, 4));
         Box::pin(async move { shared.arrive("sync", copied?).await.map(|_| ()) })
+    }
+
+    fn profile_start(&self) -> Result<()> {
+        Err(no_profile())
+    }
+
+    fn profile_stop(&self) -> LocalFuture<Result<Vec<KernelCall>>> {
+        Box::pin(std::future::ready(Err(no_profile())))
     }
 
     fn memory(&self) -> Memory {

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, of_magnitudes, spread};
 use crate::kernel::params;
-use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, UNTUNED};
+use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, NO_FLOPS, UNTUNED};
 use crate::wgsl::source::shader;
 
 params! {
@@ -38,6 +38,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     strategies: ELEMENTWISE,
     tune: UNTUNED,
     workgroups: |params, _, _| u64::from(bytemuck::from_bytes::<Params>(params).count).div_ceil(256),
+    flops: NO_FLOPS,
     cpu,
 };
 

@@ -3,7 +3,7 @@
 use super::gated::{formed, layouts, span};
 use crate::error::Result;
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, Sizing, spread};
-use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
+use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, NO_FLOPS, UNTUNED};
 use crate::pairing::{FORMS, PairParams, for_each_block, invocations, plan, positions, zip_lanes};
 use crate::wgsl::source::shader;
 
@@ -23,6 +23,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     workgroups: |params, flags, _| {
         invocations(bytemuck::from_bytes(params), KERNEL.has(flags, "vec4")).div_ceil(256)
     },
+    flops: NO_FLOPS,
     cpu,
 };
 

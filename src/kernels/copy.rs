@@ -4,7 +4,7 @@ use super::gated::{layouts, span};
 use crate::error::Result;
 use crate::kernel::check::{Case, CaseBuffer, RefArgs, Sizing, spread};
 use crate::kernel::params;
-use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Kernel};
+use crate::kernel::{Access, Binding, CpuArgs, ELEMENTWISE, Kernel, NO_FLOPS};
 use crate::layout::{Layout, merge};
 use crate::pairing::{PairParams, for_each_run, lanes, positions};
 use crate::shape::Shape;
@@ -75,7 +75,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     name: "copy",
     source: shader!("copy"),
     // The target keeps what lies between its elements.
-    bindings: &[Binding::read("source"), Binding::new("out", Access::Update)],
+    bindings: &[Binding::read("source"), Binding::new("out", Access::Part)],
     fields: Params::FIELDS,
     params_size: size_of::<Params>(),
     flags: &[FORMS],
@@ -92,6 +92,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
         let count = u64::from(bytemuck::from_bytes::<Params>(params).count);
         if KERNEL.has(flags, "vec4") { count.div_ceil(4 * 256) } else { count.div_ceil(256) }
     },
+    flops: NO_FLOPS,
     cpu,
 };
 

@@ -5,7 +5,7 @@ use crate::accumulate::{load, sum_by};
 use crate::error::{Error, Result};
 use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
 use crate::kernel::params;
-use crate::kernel::{Access, Binding, CpuArgs, Element, FLOATS, Kernel, ROWS, UNTUNED};
+use crate::kernel::{Access, Binding, CpuArgs, Element, FLOATS, Kernel, NO_FLOPS, ROWS, UNTUNED};
 use crate::kernels::ALL;
 use crate::math::exponential::{exp, ln_f32};
 use crate::simd::F32x4;
@@ -50,6 +50,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     strategies: ROWS,
     tune: UNTUNED,
     workgroups: |params, _, strategy| row_workgroups(bytemuck::from_bytes::<Params>(params).rows, strategy),
+    flops: NO_FLOPS,
     cpu,
 };
 

@@ -4,7 +4,7 @@ use super::cross_entropy::{Params, SMOOTHING, labels};
 use crate::accumulate::{load, store};
 use crate::error::Result;
 use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
-use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, UNTUNED};
+use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Element, FLOATS, Kernel, NO_FLOPS, UNTUNED};
 use crate::math::exponential::exp;
 use crate::simd::F32x4;
 use crate::wgsl::source::shader;
@@ -30,6 +30,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
         let p = bytemuck::from_bytes::<Params>(params);
         (u64::from(p.rows) * u64::from(p.classes)).div_ceil(256)
     },
+    flops: NO_FLOPS,
     cpu,
 };
 

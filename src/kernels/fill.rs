@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::kernel::check::{Case, CaseBuffer, Made, RefArgs, Request, Sizing};
 use crate::kernel::params;
-use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Kernel, UNTUNED};
+use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, Kernel, NO_FLOPS, UNTUNED};
 use crate::wgsl::Scalar;
 use crate::wgsl::source::shader;
 
@@ -26,6 +26,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     strategies: ELEMENTWISE,
     tune: UNTUNED,
     workgroups: |params, _, _| u64::from(bytemuck::from_bytes::<Params>(params).count).div_ceil(256),
+    flops: NO_FLOPS,
     cpu,
 };
 

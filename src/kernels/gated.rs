@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::kernel::check::{Case, CaseBuffer, Made, RefArgs, Request, Sizing, spread};
-use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
+use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Kernel, NO_FLOPS, UNTUNED};
 use crate::layout::Layout;
 use crate::math::activation::{Activation, GeluErf, GeluTanh, Relu, Sigmoid, Silu};
 use crate::pairing::{FORMS, PairParams, for_each_block, invocations, plan, positions, zip_lanes};
@@ -25,6 +25,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     workgroups: |params, flags, _| {
         invocations(bytemuck::from_bytes(params), KERNEL.has(flags, "vec4")).div_ceil(256)
     },
+    flops: NO_FLOPS,
     cpu,
 };
 

@@ -3,7 +3,7 @@
 use super::gated::{ACTIVATIONS, activation64, formed, gate_values, layouts, span};
 use crate::error::Result;
 use crate::kernel::check::{Case, CaseBuffer, Made, RefArgs, Request, Sizing, spread};
-use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Flags, Kernel, UNTUNED};
+use crate::kernel::{Binding, CpuArgs, ELEMENTWISE, FLOATS, Flags, Kernel, NO_FLOPS, UNTUNED};
 use crate::math::activation::{Activation, GeluErf, GeluTanh, Relu, Sigmoid, Silu};
 use crate::pairing::{BLOCK, FORMS, PairParams, for_each_block, invocations, plan, plan_packed, positions};
 use crate::simd::F32x4;
@@ -33,6 +33,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     workgroups: |params, flags, _| {
         invocations(bytemuck::from_bytes(params), KERNEL.has(flags, "vec4")).div_ceil(256)
     },
+    flops: NO_FLOPS,
     cpu,
 };
 

@@ -7,7 +7,7 @@ use crate::accumulate::{load, store, sum_by};
 use crate::error::Result;
 use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, spread};
 use crate::kernel::params;
-use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS};
+use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, NO_FLOPS, ROWS};
 use crate::simd::F32x4;
 use crate::wgsl::source::shader;
 
@@ -62,6 +62,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     workgroups: |params, flags, strategy| {
         held_workgroups(&KERNEL, flags, bytemuck::from_bytes::<Params>(params).rows, strategy)
     },
+    flops: NO_FLOPS,
     cpu,
 };
 

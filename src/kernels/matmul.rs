@@ -87,6 +87,10 @@ pub(crate) static KERNEL: Kernel = Kernel {
             |side| u64::from(p.batches) * u64::from(p.m.div_ceil(side)) * u64::from(p.n.div_ceil(side));
         if strategy == Strategy::Serial { tiles(4).div_ceil(64) } else { tiles(64) }
     },
+    flops: |params, _| {
+        let p = bytemuck::from_bytes::<Params>(params);
+        [p.m, p.n, p.k, p.batches].into_iter().fold(2, |flops, size| flops * u64::from(size))
+    },
     cpu,
 };
 

@@ -4,7 +4,7 @@ use super::sum_rows::{STAGED, STAGES, flags, staged_buffers, staged_outputs};
 use crate::error::Result;
 use crate::kernel::check::{Case, Fill, Made, RefArgs, Request, Sizing, of_magnitudes, spread};
 use crate::kernel::params;
-use crate::kernel::{CpuArgs, ELEMENTWISE, FLOATS, Kernel, UNTUNED};
+use crate::kernel::{CpuArgs, ELEMENTWISE, FLOATS, Kernel, NO_FLOPS, UNTUNED};
 use crate::wgsl::source::shader;
 
 /// Elements of a column that one invocation adds up: all of a short one, else so many that two stages do.
@@ -40,6 +40,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
         let p = bytemuck::from_bytes::<Params>(params);
         (u64::from(p.outer) * u64::from(p.groups) * u64::from(p.inner)).div_ceil(256)
     },
+    flops: NO_FLOPS,
     cpu,
 };
 

@@ -5,7 +5,7 @@ use crate::accumulate::sum;
 use crate::error::Result;
 use crate::kernel::check::{Case, CaseBuffer, Fill, Made, RefArgs, Request, Sizing, of_magnitudes, spread};
 use crate::kernel::params;
-use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, ROWS, UNTUNED};
+use crate::kernel::{Binding, CpuArgs, Element, FLOATS, Flags, Kernel, NO_FLOPS, ROWS, UNTUNED};
 use crate::wgsl::source::shader;
 
 /// The most elements that one workgroup adds up.
@@ -34,6 +34,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     strategies: ROWS,
     tune: UNTUNED,
     workgroups: |params, _, strategy| row_workgroups(bytemuck::from_bytes::<Params>(params).rows, strategy),
+    flops: NO_FLOPS,
     cpu,
 };
 
