@@ -117,7 +117,9 @@ export class Profile {
     rows.push(["all", String(this.calls.length), fixed(this.time, 3)]);
     const widths = rows[0]?.map((_, k) => Math.max(...rows.map((row) => row[k]?.length ?? 0))) ?? [];
     const line = (row: string[]): string =>
-      row.map((cell, k) => (k === 0 ? cell.padEnd(widths[k] ?? 0) : cell.padStart(widths[k] ?? 0))).join("  ");
+      row
+        .map((cell, k) => (k === 0 ? cell.padEnd(widths[k] ?? 0) : cell.padStart(widths[k] ?? 0)))
+        .join("  ");
     return rows.map(line).join("\n");
   }
 
