@@ -339,7 +339,7 @@ export class Engine {
    * profile.kernels[0].kernel; // "matmul"
    * profile.kernels[0].calls; // 10
    * profile.calls[0].flops; // 65536
-   * console.log(profile.toString()); // a table with times in ms, GB/s and GFLOP/s
+   * const table = profile.toString(); // times in ms, GB/s and GFLOP/s
    * const file = JSON.stringify(profile.trace()); // for chrome://tracing and Perfetto
    * ```
    */

@@ -10,7 +10,7 @@ export interface KernelCall {
   readonly time: number | null;
   /**
    * Bytes of the tensors that it reads and writes, each counted once, and twice where it is changed in place. A view counts
-   * as all of the memory that it looks at.
+   * as all of the memory that it looks at, an f16 element as the device holds it.
    */
   readonly bytes: number;
   /** Floating-point operations, two for each multiplication and addition of a matrix product; 0 where they are not counted. */
@@ -50,7 +50,7 @@ export interface TraceEvent {
   /** A number of the thread, which the format wants. */
   readonly tid: number;
   /** What is shown beside it. */
-  readonly args: { readonly bytes: number; readonly flops: number };
+  readonly args: Pick<KernelCall, "bytes" | "flops">;
 }
 
 /** A profile in Chrome's trace-event format. */
