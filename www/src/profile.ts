@@ -33,6 +33,7 @@ function table({ profile, steps }: Measurement): HTMLTableElement {
   const names = ["Kernel", "Calls", "Time", "Share", "Rate"];
   const heads = names.map((name) => make("th", { scope: "col" }, name));
   const rows = profile.kernels.map((kernel) => row(kernel, profile.time));
+  if (profile.time) rows[0]?.classList.add("best");
   return make(
     "table",
     { className: "profile" },
