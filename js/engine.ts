@@ -105,7 +105,6 @@ export class Engine {
   readonly optim: Optimizers;
   readonly #registry = new Registry();
   #handle: number;
-  #profiles = false;
 
   static {
     construct = (opened) => new Engine(opened);
@@ -332,6 +331,48 @@ export class Engine {
   }
 
   /**
+   * Runs `f` and tells what each kernel that it called cost. Work that was queued before is finished first and is not in
+   * it; work that others queue while an asynchronous `f` waits is. On the CPU times are those of the host's clock, which
+   * browsers coarsen, to 0.1 ms or 1 ms: a kernel's sum over many calls says more than one call.
+   * @param f what to measure; it may be asynchronous, and its result is dropped. Tensors that it makes are its own to free
+   * @throws {@link ArgumentError} when `f` is no function, and during another profile of this engine: they neither nest nor
+   *   overlap
+   * @throws {@link UnsupportedError} where the device cannot note calls
+   * @throws {@link KernelError} when the GPU rejected queued work
+   * @throws what `f` throws, once the profile is ended
+   * @example
+   * ```ts
+   * const a = engine.ones([64, 32]);
+   * const b = engine.ones([32, 16]);
+   * const profile = await engine.profile(() => {
+   *   for (let k = 0; k < 10; k++) a.matmul(b).dispose();
+   * });
+   * profile.kernels[0].kernel; // "matmul"
+   * profile.kernels[0].calls; // 10
+   * profile.calls[0].flops; // 65536
+   * const table = profile.toString(); // times in ms, GB/s and GFLOP/s
+   * const file = JSON.stringify(profile.trace()); // for chrome://tracing and Perfetto
+   * ```
+   */
+  async profile<T>(f: () => T | Promise<T>): Promise<Profile> {
+    checkFunction("profile", f);
+    await this.sync();
+    raw.profileStart(this.#live());
+    try {
+      await f();
+    } catch (error) {
+      // What f threw is what counts.
+      await this.#stopProfile().catch(() => undefined);
+      throw error;
+    }
+    return makeProfile(await this.#stopProfile());
+  }
+
+  async #stopProfile(): Promise<[string[], Float64Array]> {
+    return (await raw.profileStop(this.#live())) as [string[], Float64Array];
+  }
+
+  /**
    * Resolves once the device has done everything queued so far. Only measurements need it: reading waits by itself.
    * @throws {@link KernelError} when the GPU rejected queued work
    */
@@ -356,41 +397,6 @@ export class Engine {
     // An asynchronous function is not done with its tensors when it returns.
     await this.#scoped(f, (result, made) => new Set(isPromise(result) ? made : []));
     await this.sync();
-  }
-
-  /**
-   * What every kernel costs that `f` calls: how often, how long on the device, how many bytes. Each call is timed by itself,
-   * so that all of it takes longer than without.
-   * @param f what is looked at, such as some training steps; it may be asynchronous. Other work of the engine meanwhile counts too
-   * @returns when the device has done all of it. Times are null on a GPU without `"timestamp-query"` among its `features`
-   * @throws {@link ArgumentError} when a profile is being taken already; what `f` throws
-   * @example
-   * ```ts
-   * const x = engine.ones([64, 64]);
-   * const profile = await engine.profile(() => x.matmul(x).layerNorm());
-   * console.log(String(profile)); // a table
-   * profile.kernels.length; // 2
-   * ```
-   */
-  async profile(f: () => unknown): Promise<Profile> {
-    checkFunction("profile", f);
-    if (this.#profiles) throw new ArgumentError("profile: a profile of this engine is being taken already");
-    this.#profiles = true;
-    try {
-      await this.sync();
-      raw.profileStart(this.#live());
-      let noted: Promise<unknown> | undefined;
-      try {
-        await f();
-      } finally {
-        // Where f fails, its own error is the one to tell.
-        noted = raw.profileStop(this.#live());
-        noted.catch(() => undefined);
-      }
-      return makeProfile((await noted) as [string[], number[]]);
-    } finally {
-      this.#profiles = false;
-    }
   }
 
   /** Gives the device's memory back; the engine's tensors cannot be used after it. A second call does nothing. */

@@ -13,11 +13,11 @@ export type { AdamWOptions } from "./optim.js";
 export type { DType, HostArray, Nested, NestedArray, TypedArray } from "./host.js";
 export type { Init, InitOptions, WasmSource } from "./init.js";
 export type { ErrorCode } from "./errors.js";
-export type { KernelCall, KernelProfile, TraceEvent } from "./profile.js";
 export { Engine } from "./engine.js";
 export { Tensor } from "./tensor.js";
 export { Optimizer } from "./optim.js";
 export { Profile } from "./profile.js";
+export type { KernelCall, KernelProfile, Trace, TraceEvent } from "./profile.js";
 export type { Optimizers } from "./optim.js";
 export type { RawKernels } from "./kernels.js";
 export {

@@ -1,50 +1,70 @@
 import { named } from "./errors.js";
 
-/** One call of a kernel while a profile was taken. */
+/** What one call of a kernel cost. */
 export interface KernelCall {
   /** The kernel's name. */
   readonly kernel: string;
-  /** When it began, in milliseconds since the first call; null where the device tells no times. */
+  /** When it began, in milliseconds since the profile did; null where the device has no timestamps. */
   readonly start: number | null;
-  /** How long it took, in milliseconds; null where the device tells no times. */
+  /** How long it took, in milliseconds; null where the device has no timestamps. */
   readonly time: number | null;
-  /** Bytes of the tensors that it reads and writes, each counted once; what is updated in place is read and written. */
+  /**
+   * Bytes of the tensors that it reads and writes, each counted once, and twice where it is changed in place. A view counts
+   * as all of the memory that it looks at, an f16 element as the device holds it.
+   */
   readonly bytes: number;
-  /** Floating-point operations of kernels that are limited by them, such as matrix products; otherwise 0. */
+  /** Floating-point operations, two for each multiplication and addition of a matrix product; 0 where they are not counted. */
   readonly flops: number;
 }
 
-/** All calls of one kernel while a profile was taken. */
+/** What all calls of one kernel cost together. */
 export interface KernelProfile {
   /** The kernel's name. */
   readonly kernel: string;
   /** How often it was called. */
   readonly calls: number;
-  /** How long all calls took, in milliseconds; null where the device tells no times. */
+  /** How long the calls took, in milliseconds; null where the device has no timestamps. */
   readonly time: number | null;
   /** Bytes that they read and wrote. */
   readonly bytes: number;
-  /** Their floating-point operations, or 0. */
+  /** Floating-point operations; 0 where they are not counted. */
   readonly flops: number;
-  /** 10^9 bytes a second; null without a time. */
+  /** Bytes by time, in GB/s; null without a time. */
   readonly bandwidth: number | null;
-  /** 10^9 floating-point operations a second; null without a time, or where they are not counted. */
+  /** Operations by time, in GFLOP/s; null without a time or where they are not counted. */
   readonly throughput: number | null;
 }
 
-/** An event of Chrome's trace format; times are in microseconds. */
+/** A call in Chrome's trace-event format. */
 export interface TraceEvent {
+  /** The kernel's name. */
   readonly name: string;
-  readonly cat: string;
+  /** A complete event: one with a duration. */
   readonly ph: "X";
+  /** When it began, in microseconds. */
   readonly ts: number;
+  /** How long it took, in microseconds. */
   readonly dur: number;
+  /** A number of the process, which the format wants. */
   readonly pid: number;
+  /** A number of the thread, which the format wants. */
   readonly tid: number;
-  readonly args: { readonly bytes: number; readonly flops: number };
+  /** What is shown beside it. */
+  readonly args: Pick<KernelCall, "bytes" | "flops">;
 }
 
-/** What calls of kernels cost: the result of {@link Engine.profile}. */
+/** A profile in Chrome's trace-event format. */
+export interface Trace {
+  /** The calls in order. */
+  readonly traceEvents: TraceEvent[];
+  /** The unit that times are shown in. */
+  readonly displayTimeUnit: "ms";
+}
+
+/** A sum with NaN in it is not known. */
+const known = (value: number): number | null => (Number.isNaN(value) ? null : value);
+
+/** What the kernels that ran inside {@link Engine.profile} cost. */
 export class Profile {
   static {
     named(this, "Profile");
@@ -52,101 +72,80 @@ export class Profile {
 
   /** Every call, in order. */
   readonly calls: readonly KernelCall[];
-  /** The calls by kernel, those that took longest first. */
+  /** The calls by kernel: those that took longest come first, without times those that were called most. */
   readonly kernels: readonly KernelProfile[];
-  /** How long all calls took together, in milliseconds; null where the device tells no times. */
+  /** How long all calls took, in milliseconds; null where the device has no timestamps. */
   readonly time: number | null;
 
   /** @internal */
   constructor(calls: readonly KernelCall[]) {
-    this.calls = calls;
-    const groups = new Map<string, KernelCall[]>();
-    for (const call of calls) {
-      const group = groups.get(call.kernel);
-      if (group) group.push(call);
-      else groups.set(call.kernel, [call]);
+    const sums = new Map<string, { calls: number; time: number; bytes: number; flops: number }>();
+    let total = 0;
+    for (const { kernel, time, bytes, flops } of calls) {
+      const sum = sums.get(kernel) ?? { calls: 0, time: 0, bytes: 0, flops: 0 };
+      sums.set(kernel, sum);
+      sum.calls++;
+      sum.time += time ?? NaN;
+      sum.bytes += bytes;
+      sum.flops += flops;
+      total += time ?? NaN;
     }
-    this.kernels = Array.from(groups, ([kernel, group]) => summed(kernel, group)).sort(
-      (a, b) => (b.time ?? 0) - (a.time ?? 0) || b.calls - a.calls,
-    );
-    this.time = calls.every(({ time }) => time === null) ? null : sum(calls, "time");
+    // Per millisecond, in millions, is per second in billions. A coarse clock may show no time at all.
+    const rate = (amount: number, time: number): number | null =>
+      time > 0 && amount > 0 ? amount / time / 1e6 : null;
+    const kernels = Array.from(sums, ([kernel, sum]) => ({
+      kernel,
+      ...sum,
+      time: known(sum.time),
+      bandwidth: rate(sum.bytes, sum.time),
+      throughput: rate(sum.flops, sum.time),
+    }));
+    this.calls = calls;
+    this.kernels = kernels.sort((a, b) => (b.time ?? 0) - (a.time ?? 0) || b.calls - a.calls);
+    this.time = known(total);
   }
 
-  /** A table for a console: a line a kernel, with its share of the time. */
+  /** The kernels as a table of text, for a console. */
   toString(): string {
-    const head = ["kernel", "calls", "ms", "share", "GB/s", "GFLOP/s"];
-    const digits = (value: number | null, places: number): string => value?.toFixed(places) ?? "–";
-    const lines = this.kernels.map((k) => [
-      k.kernel,
-      String(k.calls),
-      digits(k.time, 3),
-      k.time === null || !this.time ? "–" : `${((100 * k.time) / this.time).toFixed(1)} %`,
-      digits(k.bandwidth, 1),
-      digits(k.throughput, 1),
-    ]);
-    lines.push(["all", String(this.calls.length), digits(this.time, 3), "", "", ""]);
-    const rows = [head, ...lines];
-    const widths = head.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-    const padded = (cell: string, column: number): string => {
-      const width = widths[column] ?? 0;
-      return column === 0 ? cell.padEnd(width) : cell.padStart(width);
-    };
-    return rows.map((row) => row.map(padded).join("  ").trimEnd()).join("\n");
+    const fixed = (value: number | null, digits: number): string => value?.toFixed(digits) ?? "–";
+    const rows = [["kernel", "calls", "ms", "%", "GB/s", "GFLOP/s"]];
+    for (const { kernel, calls, time, bandwidth, throughput } of this.kernels) {
+      const share = time !== null && this.time ? (100 * time) / this.time : null;
+      const numbers = [fixed(time, 3), fixed(share, 1), fixed(bandwidth, 2), fixed(throughput, 2)];
+      rows.push([kernel, String(calls), ...numbers]);
+    }
+    rows.push(["all", String(this.calls.length), fixed(this.time, 3)]);
+    const widths = rows[0]?.map((_, k) => Math.max(...rows.map((row) => row[k]?.length ?? 0))) ?? [];
+    const line = (row: string[]): string =>
+      row
+        .map((cell, k) => (k === 0 ? cell.padEnd(widths[k] ?? 0) : cell.padStart(widths[k] ?? 0)))
+        .join("  ");
+    return rows.map(line).join("\n");
   }
 
   /**
-   * The calls in Chrome's trace event format: as JSON it opens in chrome://tracing and ui.perfetto.dev. Calls without a time
-   * are left out.
+   * The calls in Chrome's trace-event format: as JSON, a file that `chrome://tracing` and Perfetto open. Without timestamps
+   * it is empty.
    */
-  trace(): { traceEvents: TraceEvent[]; displayTimeUnit: "ms" } {
+  trace(): Trace {
     const traceEvents: TraceEvent[] = [];
     for (const { kernel, start, time, bytes, flops } of this.calls) {
       if (start === null || time === null) continue;
-      const [ts, dur] = [1000 * start, 1000 * time];
-      traceEvents.push({
-        name: kernel,
-        cat: "kernel",
-        ph: "X",
-        ts,
-        dur,
-        pid: 1,
-        tid: 1,
-        args: { bytes, flops },
-      });
+      const when = { ts: start * 1e3, dur: time * 1e3, pid: 1, tid: 1 };
+      traceEvents.push({ name: kernel, ph: "X", ...when, args: { bytes, flops } });
     }
     return { traceEvents, displayTimeUnit: "ms" };
   }
 }
 
-const sum = (calls: readonly KernelCall[], name: "time" | "bytes" | "flops"): number =>
-  calls.reduce((total, call) => total + (call[name] ?? 0), 0);
-
-function summed(kernel: string, calls: readonly KernelCall[]): KernelProfile {
-  const time = calls.every((call) => call.time === null) ? null : sum(calls, "time");
-  const [bytes, flops] = [sum(calls, "bytes"), sum(calls, "flops")];
-  // Per millisecond a million is 10^9 a second. A clock too coarse for the calls gives no rate.
-  const rate = (amount: number): number | null => (time === null || time === 0 ? null : amount / time / 1e6);
-  return {
-    kernel,
-    calls: calls.length,
-    time,
-    bytes,
-    flops,
-    bandwidth: rate(bytes),
-    throughput: flops > 0 ? rate(flops) : null,
-  };
-}
-
 /**
- * The profile of what the module noted: names, and four numbers a call.
+ * A profile of what crossed from WebAssembly: the names of the calls' kernels, and four numbers for each call.
  * @internal
  */
-export function makeProfile([names, numbers]: readonly [readonly string[], readonly number[]]): Profile {
-  const milliseconds = (value = NaN): number | null => (Number.isNaN(value) ? null : value / 1000);
-  return new Profile(
-    names.map((kernel, k) => {
-      const [start, time, bytes = 0, flops = 0] = numbers.slice(4 * k, 4 * k + 4);
-      return { kernel, start: milliseconds(start), time: milliseconds(time), bytes, flops };
-    }),
-  );
+export function makeProfile([names, numbers]: [string[], Float64Array]): Profile {
+  const calls = names.map((kernel, k) => {
+    const [start = NaN, time = NaN, bytes = 0, flops = 0] = numbers.subarray(4 * k, 4 * k + 4);
+    return { kernel, start: known(start / 1e3), time: known(time / 1e3), bytes, flops };
+  });
+  return new Profile(calls);
 }

@@ -192,9 +192,9 @@ pub(crate) trait Backend {
     fn flush(&self) -> Result<()>;
     /// Resolves when the device has done all work queued so far.
     fn sync(&self) -> LocalFuture<Result<()>>;
-    /// Starts to note what calls cost.
-    fn profile_start(&self);
-    /// Ends that: the calls since then, once the device has done them.
+    /// Notes every call from now on; what was queued before is not in it.
+    fn profile_start(&self) -> Result<()>;
+    /// Stops noting; the calls, once the device has done them.
     fn profile_stop(&self) -> LocalFuture<Result<Vec<KernelCall>>>;
     /// What is held.
     fn memory(&self) -> Memory;

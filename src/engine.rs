@@ -34,6 +34,7 @@ struct Inner {
     #[cfg(target_arch = "wasm32")]
     gpu: Option<WebGpuBackend>,
     paused: Cell<u32>,
+    profiling: Cell<bool>,
     random: RefCell<Philox>,
     scalars: RefCell<Vec<Scalar>>,
 }
@@ -54,6 +55,7 @@ impl Inner {
             #[cfg(target_arch = "wasm32")]
             gpu: None,
             paused: Cell::new(0),
+            profiling: Cell::new(false),
             random: RefCell::new(Philox::new(0)),
             scalars: RefCell::default(),
         }
@@ -223,18 +225,51 @@ impl Engine {
         self.0.backend.sync()
     }
 
-    /// Starts to note what every call of a kernel costs; a second start forgets what was noted. Work that was queued before and
-    /// is not done ([`Engine::sync`]) is not in it.
-    pub fn profile_start(&self) {
-        self.0.backend.profile_start();
-    }
-
-    /// The calls since [`Engine::profile_start`], in order, once the device has done them.
+    /// Notes what every call of a kernel costs, until [`Engine::profile_stop`]. Work that was queued before is not in the
+    /// profile, but may still run beside it: wait for [`Engine::sync`] first.
+    ///
+    /// ```
+    /// # async fn example() -> wgrad::Result<()> {
+    /// let engine = wgrad::Engine::cpu();
+    /// let a = engine.ones(&[64, 64])?;
+    /// engine.profile_start()?;
+    /// a.matmul(&a)?;
+    /// let calls = engine.profile_stop().await?;
+    /// assert_eq!((calls[0].kernel, calls[0].flops), ("matmul", 2 * 64 * 64 * 64));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
-    /// `DisposedError`, `DeviceLostError`, or the first fault of the queued work.
+    /// `ArgumentError` during a profile: they do not nest; `UnsupportedError` where the device cannot; `DisposedError`,
+    /// `DeviceLostError`.
+    pub fn profile_start(&self) -> Result<()> {
+        if self.0.profiling.get() {
+            return Err(Error::argument(
+                "profile",
+                "a profile of this engine is under way; await it first, since profiles do not nest",
+            ));
+        }
+        self.0.backend.profile_start()?;
+        self.0.profiling.set(true);
+        Ok(())
+    }
+
+    /// Ends a profile: its calls in order, once the device has done them.
+    ///
+    /// # Errors
+    /// `ArgumentError` when there is no profile under way; otherwise as [`Engine::sync`].
     pub fn profile_stop(&self) -> impl Future<Output = Result<Vec<KernelCall>>> + use<> {
-        self.0.backend.profile_stop()
+        let engine = self.clone();
+        let stopped = engine.0.profiling.get().then(|| engine.0.backend.profile_stop());
+        async move {
+            let Some(stopped) = stopped else {
+                return Err(Error::argument("profile", "no profile is under way"));
+            };
+            let calls = stopped.await;
+            // Only now: the next one must not overlap with the waiting.
+            engine.0.profiling.set(false);
+            calls
+        }
     }
 
     /// Gives the device's memory back; every later call on the engine or its tensors is a `DisposedError`.

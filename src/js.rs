@@ -5,9 +5,11 @@
 
 use std::cell::RefCell;
 
-use js_sys::Function;
+use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
+use wasm_bindgen_futures::future_to_promise;
 
+use crate::backend::LocalFuture;
 use crate::error::{Error, ErrorKind, Result};
 use crate::{Engine, Tensor};
 
@@ -65,6 +67,11 @@ type Thrown<T> = std::result::Result<T, JsValue>;
 
 fn thrown<T>(result: Result<T>) -> Thrown<T> {
     result.map_err(|e| throw(&e))
+}
+
+/// One function for all promises: what makes one of a future is kilobytes for every type of it.
+fn promise(future: LocalFuture<Thrown<JsValue>>) -> Promise {
+    future_to_promise(future)
 }
 
 fn gone(what: &'static str) -> Error {

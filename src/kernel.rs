@@ -16,6 +16,8 @@ pub enum Access {
     Read,
     /// Written in full.
     Write,
+    /// Written in part; what lies between stays.
+    Part,
     /// Updated in place.
     Update,
 }
@@ -170,7 +172,7 @@ pub struct Kernel {
     pub tune: fn(&[u8], Flags, Traits) -> Flags,
     /// How many workgroups a call needs.
     pub workgroups: fn(&[u8], Flags, Strategy) -> u64,
-    /// How many floating-point operations a call is, where they count beside its memory.
+    /// The floating-point operations of a call, where arithmetic may bound it.
     pub flops: fn(&[u8], Flags) -> u64,
     /// The CPU twin.
     pub cpu: fn(&mut CpuArgs<'_>) -> Result<()>,
@@ -185,7 +187,7 @@ impl std::fmt::Debug for Kernel {
 /// For kernels with one form on every device.
 pub(crate) const UNTUNED: fn(&[u8], Flags, Traits) -> Flags = |_, flags, _| flags;
 
-/// For kernels whose time is that of their memory.
+/// For kernels that memory bounds: their arithmetic is not counted.
 pub(crate) const NO_FLOPS: fn(&[u8], Flags) -> u64 = |_, _| 0;
 
 /// The floating-point types, which every differentiable kernel takes.

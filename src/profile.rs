@@ -1,78 +1,65 @@
-//! What calls of kernels cost.
+//! What a profile notes of each call of a kernel.
 
-use crate::backend::{Launch, Storage};
+use std::rc::Rc;
+
+use crate::backend::Launch;
 use crate::dtype::DType;
-use crate::kernel::{Access, Element};
+use crate::kernel::Access;
 
 /// One call of a kernel while a profile was taken.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
 pub struct KernelCall {
     /// The kernel's name.
     pub kernel: &'static str,
-    /// When it began, in microseconds since the first call; `None` where the device tells no times.
+    /// When it began, in microseconds since the profile did; `None` where the device has no timestamps.
     pub start: Option<f64>,
-    /// How long it took, in microseconds; `None` where the device tells no times.
+    /// How long it took, in microseconds; `None` where the device has no timestamps.
     pub time: Option<f64>,
-    /// Bytes of the tensors that it reads and writes, each counted once; what is updated in place is read and written.
+    /// Bytes of the storages that it reads and writes, each counted once, and twice where it is updated in place. A
+    /// view counts as the whole of its storage.
     pub bytes: u64,
-    /// Floating-point operations, where memory is not all that counts; otherwise 0.
+    /// Floating-point operations; 0 for kernels in which they are not counted.
     pub flops: u64,
 }
 
 impl KernelCall {
-    /// A call without its times.
-    pub(crate) fn of(launch: &Launch<'_>, width: impl Fn(DType) -> usize) -> Self {
+    /// What is known of a call before it runs; `width` is the bytes that an element takes on the device.
+    pub(crate) fn of(launch: &Launch<'_>, width: &dyn Fn(DType) -> usize) -> Self {
         let kernel = launch.kernel;
-        let mut seen: Vec<&Storage> = Vec::new();
         let mut bytes = 0;
-        for (binding, storage) in kernel.bindings.iter().zip(launch.buffers) {
-            let Some(storage) = storage.filter(|_| binding.element != Element::Faults) else { continue };
-            if seen.iter().any(|s| std::rc::Rc::ptr_eq(&s.0, &storage.0)) {
+        for (k, (binding, storage)) in kernel.bindings.iter().zip(launch.buffers).enumerate() {
+            let Some(storage) = storage else { continue };
+            // One storage may stand behind several bindings.
+            if launch.buffers[..k].iter().flatten().any(|before| Rc::ptr_eq(&before.0, &storage.0)) {
                 continue;
             }
-            seen.push(storage);
-            let times = if binding.access == Access::Update { 2 } else { 1 };
-            bytes += (times * storage.0.elements * width(storage.0.dtype)) as u64;
+            let ways = if binding.access == Access::Update { 2 } else { 1 };
+            bytes += ways * storage.0.elements as u64 * width(storage.0.dtype) as u64;
         }
-        Self {
-            kernel: kernel.name,
-            start: None,
-            time: None,
-            bytes,
-            flops: (kernel.flops)(launch.params, launch.flags),
-        }
-    }
-
-    /// The call with its beginning and end, in nanoseconds of the device's clock.
-    pub(crate) fn timed(&mut self, begin: f64, end: f64) {
-        self.start = Some(begin / 1e3);
-        self.time = Some(((end - begin) / 1e3).max(0.0));
+        let flops = (kernel.flops)(launch.params, launch.flags);
+        Self { kernel: kernel.name, start: None, time: None, bytes, flops }
     }
 }
 
-/// Lets time begin with the first call.
-pub(crate) fn from_the_first(calls: &mut [KernelCall]) {
-    let first = calls.iter().filter_map(|call| call.start).fold(f64::INFINITY, f64::min);
-    for start in calls.iter_mut().filter_map(|call| call.start.as_mut()) {
-        *start -= first;
-    }
-}
-
-/// Now, in nanoseconds of a clock that only goes forward.
+/// The time on the host's clock in microseconds, from any beginning.
 #[cfg(target_arch = "wasm32")]
-pub(crate) fn nanoseconds() -> f64 {
-    #[wasm_bindgen::prelude::wasm_bindgen]
+pub(crate) fn now() -> f64 {
+    use wasm_bindgen::prelude::wasm_bindgen;
+
+    #[wasm_bindgen]
     extern "C" {
-        #[wasm_bindgen(js_namespace = performance)]
-        fn now() -> f64;
+        #[wasm_bindgen(js_namespace = performance, js_name = now)]
+        fn performance_now() -> f64;
     }
-    now() * 1e6
+    performance_now() * 1e3
 }
 
-/// Now, in nanoseconds of a clock that only goes forward.
+/// The time on the host's clock in microseconds, from any beginning.
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) fn nanoseconds() -> f64 {
-    static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
-    START.elapsed().as_secs_f64() * 1e9
+pub(crate) fn now() -> f64 {
+    use std::sync::LazyLock;
+    use std::time::Instant;
+
+    static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
+    BEGINNING.elapsed().as_secs_f64() * 1e6
 }

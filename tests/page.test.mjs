@@ -1,5 +1,6 @@
 // The demo page as a person uses it: training, drawing, errors, small screens, light and dark.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { openPage } from "./support/browser.mjs";
 import { buildSite, inspectLooks } from "./support/site.mjs";
@@ -238,6 +239,88 @@ describe("training on the CPU", () => {
   });
 });
 
+describe("where the time goes", () => {
+  const measured = (page) => page.locator("#profile-words", { hasText: /calls of kernels/ }).waitFor();
+  const rows = (page) =>
+    page
+      .locator("#profile-table tbody tr")
+      .evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+
+  test("steps are measured kernel by kernel, and the network at hand is left alone", () =>
+    withPage("?device=cpu", {}, async (page, { problems }) => {
+      const tensors = await figure(page, "memory");
+      assert.equal(await page.locator("#trace").isVisible(), false);
+      await page.getByRole("button", { name: "Measure 20 training steps" }).click();
+      await measured(page);
+      const [all, inside, calls] = (await text(page, "profile-words"))
+        .match(/^20 steps took ([\d.]+) ms: ([\d.]+) ms of it in ([\d,]+) calls of kernels/)
+        .slice(1)
+        .map((number) => Number(number.replaceAll(",", "")));
+      assert.ok(inside > 0 && inside <= all, `${inside} of ${all} ms`);
+
+      const table = await rows(page);
+      const [names, counts, times, shares] = [0, 1, 2, 3].map((column) => table.map((row) => row[column]));
+      for (const name of ["matmul", "gated_backward", "layer_norm", "cross_entropy", "adamw"]) {
+        assert.ok(names.includes(name), `${name} in ${names}`);
+      }
+      // Twelve parameters, each updated in each step.
+      assert.equal(counts[names.indexOf("adamw")], "240");
+      const sum = (cells) => cells.reduce((total, cell) => total + parseFloat(cell.replaceAll(",", "")), 0);
+      assert.equal(sum(counts), calls);
+      assert.ok(Math.abs(sum(times) - inside) < 0.3, `${sum(times)} of ${inside} ms`);
+      assert.ok(Math.abs(sum(shares) - 100) < 1, `${sum(shares)} %`);
+      assert.match(table[names.indexOf("matmul")].at(-1), /^[\d.]+ GFLOP\/s$/);
+      assert.match(table[names.indexOf("gated_backward")].at(-1), /^[\d.]+ GB\/s$/);
+
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("link", { name: "Download the trace" }).click(),
+      ]);
+      assert.equal(download.suggestedFilename(), "wgrad-trace.json");
+      const { traceEvents } = JSON.parse(readFileSync(await download.path(), "utf8"));
+      assert.equal(traceEvents.length, calls);
+
+      assert.equal(await step(page), 0, "no step of the network at hand");
+      assert.equal(await figure(page, "memory"), tensors, "nothing stays");
+      assert.match(await text(page, "memory-words"), /^Memory: \d+ tensors · .+ in use · .+ held/);
+      assert.deepEqual(problems, []);
+    }));
+
+  test("steps can be measured during the training, which gives the same loss as without", () =>
+    withPage("?device=cpu", {}, async (page, { problems }) => {
+      await train(page);
+      const loss = await figure(page, "loss");
+      await page.locator("#reset").click();
+      await untilStatus(page, "Ready");
+      await page.getByLabel(/Slow motion/).check();
+      await page.locator("#start").click();
+      await untilStep(page, 3);
+      await page.locator("#profile").click();
+      await measured(page);
+      assert.equal(await text(page, "start"), "Pause", "the training goes on");
+      await page.getByLabel(/Slow motion/).uncheck();
+      await untilStatus(page, "Done");
+      assert.equal(await figure(page, "loss"), loss);
+      assert.deepEqual(problems, []);
+    }));
+
+  test("figures of one engine do not stay beside another", () =>
+    withPage("?device=webgpu", {}, async (page, { problems }) => {
+      await page.locator("#profile").click();
+      await measured(page);
+      await page.getByRole("radio", { name: "CPU" }).check();
+      await page.locator("#profile:enabled").waitFor();
+      assert.equal(await text(page, "profile-words"), "");
+      await page.locator("#profile").click();
+      await measured(page);
+      await page.getByRole("radio", { name: "Automatic" }).check();
+      await page.locator("#profile:enabled").waitFor();
+      assert.equal(await page.locator("#profile-table table").count(), 0);
+      assert.equal(await page.locator("#trace").isVisible(), false);
+      assert.deepEqual(problems, []);
+    }));
+});
+
 test("pause stops, continue goes on, reset starts anew", () =>
   withPage("?device=cpu", {}, async (page) => {
     await page.getByLabel(/Slow motion/).check();
@@ -401,6 +484,8 @@ describe("the page's looks", () => {
         await untilStatus(page, "Done");
         await page.getByRole("button", { name: "A 3: load it into the pad" }).click();
         await probabilities(page);
+        await page.locator("#profile").click();
+        await page.locator("#profile-table tbody tr").first().waitFor();
         const { wide, paper, faint } = await page.evaluate(inspectLooks);
         assert.ok(wide <= 360, `the page is ${wide} px wide`);
         assert.equal(paper > 0.5, colorScheme === "light");

@@ -128,6 +128,13 @@ const runners = {
     assert.match(out, / cpu .*WebGPU/);
   },
   "What to know: js (2)": async (code) => {
+    const told = code.match(/(?<=^\/\/ ).*/gm);
+    const lines = (await printed("profile.mjs", code)).trim().split("\n");
+    // The times are the machine's.
+    const columns = (line) => line.trim().split(/ +/).slice(0, 2);
+    assert.deepEqual(lines.map(columns), told.map(columns));
+  },
+  "What to know: js (3)": async (code) => {
     assert.equal(`// ${await printed("error.mjs", code)}`, `${code.trim().split("\n").at(-1)}\n`);
   },
   "What to know: js (3)": async (code) => {

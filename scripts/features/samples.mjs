@@ -109,7 +109,17 @@ export const noOperations = {
     "dispose",
     "toString",
   ],
-  engine: ["constructor", "gpuDevice", "manualSeed", "tidy", "noGrad", "memory", "sync", "dispose"],
+  engine: [
+    "constructor",
+    "gpuDevice",
+    "manualSeed",
+    "tidy",
+    "noGrad",
+    "memory",
+    "profile",
+    "sync",
+    "dispose",
+  ],
   kernels: ["constructor"],
   optim: ["constructor"],
 };

@@ -332,8 +332,8 @@ impl Backend for Checked {
         self.after_checks(self.device.sync())
     }
 
-    fn profile_start(&self) {
-        self.device.profile_start();
+    fn profile_start(&self) -> Result<()> {
+        self.device.profile_start()
     }
 
     fn profile_stop(&self) -> LocalFuture<Result<Vec<KernelCall>>> {

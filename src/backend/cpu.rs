@@ -10,7 +10,7 @@ use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, dis
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Access, CpuArgs, CpuBuffer, Element};
-use crate::profile::{KernelCall, from_the_first, nanoseconds};
+use crate::profile::{self, KernelCall};
 
 /// The words of one storage; an engine that is disposed takes them away.
 type Words = Rc<RefCell<Vec<f32>>>;
@@ -34,8 +34,6 @@ struct Shared {
     free_bytes: Cell<u64>,
     disposed: Cell<bool>,
     live: RefCell<Vec<Weak<RefCell<Vec<f32>>>>>,
-    /// The calls of a profile that is being taken.
-    calls: RefCell<Option<Vec<KernelCall>>>,
     /// How long the list of live words may become before the dead are taken out.
     tidy_at: Cell<usize>,
 }
@@ -85,12 +83,20 @@ impl Shared {
 #[derive(Debug, Default)]
 pub(crate) struct CpuBackend {
     shared: Rc<Shared>,
+    profile: RefCell<Option<Profile>>,
+}
+
+/// The calls since a profile began.
+#[derive(Debug)]
+struct Profile {
+    began: f64,
+    calls: Vec<KernelCall>,
 }
 
 impl CpuBackend {
     /// A backend that keeps this many bytes of free words.
     pub fn keeping(keep: Option<u64>) -> Self {
-        Self { shared: Rc::new(Shared { keep, ..Shared::default() }) }
+        Self { shared: Rc::new(Shared { keep, ..Shared::default() }), profile: RefCell::default() }
     }
 
     fn keep(&self, words: Vec<f32>, dtype: DType) -> Storage {
@@ -117,6 +123,43 @@ impl CpuBackend {
 
     fn check(&self, op: &'static str) -> Result<()> {
         if self.shared.disposed.get() { Err(disposed(op)) } else { Ok(()) }
+    }
+
+    fn execute(&self, launch: &Launch<'_>) -> Result<()> {
+        let kernel = launch.kernel;
+        self.check(kernel.name)?;
+        let in_use = || {
+            Error::new(
+                ErrorKind::Kernel,
+                kernel.name,
+                "a buffer is both read and written; this is a fault of wgrad",
+            )
+        };
+        let mut buffers = Vec::with_capacity(kernel.bindings.len());
+        for (binding, storage) in kernel.bindings.iter().zip(launch.buffers) {
+            buffers.push(match storage {
+                None => CpuBuffer::Absent,
+                Some(s) if binding.access == Access::Read => {
+                    let words = memory_of(s).words.try_borrow().map_err(|_| in_use())?;
+                    CpuBuffer::Read(Ref::map(words, Vec::as_slice))
+                }
+                Some(s) => {
+                    let words = memory_of(s).words.try_borrow_mut().map_err(|_| in_use())?;
+                    CpuBuffer::Write(RefMut::map(words, Vec::as_mut_slice))
+                }
+            });
+        }
+        (kernel.cpu)(&mut CpuArgs { kernel, flags: launch.flags, params: launch.params, buffers })?;
+        if launch.dtype == DType::F16 {
+            for (binding, storage) in kernel.bindings.iter().zip(launch.buffers) {
+                if let Some(s) =
+                    storage.filter(|_| binding.access != Access::Read && binding.element == Element::Scalar)
+                {
+                    round_to_f16(&mut memory_of(s).words.borrow_mut());
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -161,44 +204,15 @@ impl Backend for CpuBackend {
     }
 
     fn run(&self, launch: &Launch<'_>) -> Result<()> {
-        let kernel = launch.kernel;
-        self.check(kernel.name)?;
-        let in_use = || {
-            Error::new(
-                ErrorKind::Kernel,
-                kernel.name,
-                "a buffer is both read and written; this is a fault of wgrad",
-            )
-        };
-        let mut buffers = Vec::with_capacity(kernel.bindings.len());
-        for (binding, storage) in kernel.bindings.iter().zip(launch.buffers) {
-            buffers.push(match storage {
-                None => CpuBuffer::Absent,
-                Some(s) if binding.access == Access::Read => {
-                    let words = memory_of(s).words.try_borrow().map_err(|_| in_use())?;
-                    CpuBuffer::Read(Ref::map(words, Vec::as_slice))
-                }
-                Some(s) => {
-                    let words = memory_of(s).words.try_borrow_mut().map_err(|_| in_use())?;
-                    CpuBuffer::Write(RefMut::map(words, Vec::as_mut_slice))
-                }
-            });
+        if self.profile.borrow().is_none() {
+            return self.execute(launch);
         }
-        let begin = self.shared.calls.borrow().is_some().then(nanoseconds);
-        (kernel.cpu)(&mut CpuArgs { kernel, flags: launch.flags, params: launch.params, buffers })?;
-        if launch.dtype == DType::F16 {
-            for (binding, storage) in kernel.bindings.iter().zip(launch.buffers) {
-                if let Some(s) =
-                    storage.filter(|_| binding.access != Access::Read && binding.element == Element::Scalar)
-                {
-                    round_to_f16(&mut memory_of(s).words.borrow_mut());
-                }
-            }
-        }
-        if let (Some(begin), Some(calls)) = (begin, &mut *self.shared.calls.borrow_mut()) {
-            let mut call = KernelCall::of(launch, |_| size_of::<f32>());
-            call.timed(begin, nanoseconds());
-            calls.push(call);
+        let start = profile::now();
+        self.execute(launch)?;
+        let time = Some(profile::now() - start);
+        if let Some(profile) = &mut *self.profile.borrow_mut() {
+            let call = KernelCall::of(launch, &|_| size_of::<f32>());
+            profile.calls.push(KernelCall { start: Some(start - profile.began), time, ..call });
         }
         Ok(())
     }
@@ -223,13 +237,14 @@ impl Backend for CpuBackend {
         Box::pin(std::future::ready(self.check("sync")))
     }
 
-    fn profile_start(&self) {
-        self.shared.calls.replace(Some(Vec::new()));
+    fn profile_start(&self) -> Result<()> {
+        self.check("profile")?;
+        self.profile.replace(Some(Profile { began: profile::now(), calls: Vec::new() }));
+        Ok(())
     }
 
     fn profile_stop(&self) -> LocalFuture<Result<Vec<KernelCall>>> {
-        let mut calls = self.shared.calls.take().unwrap_or_default();
-        from_the_first(&mut calls);
+        let calls = self.profile.take().map_or_else(Vec::new, |profile| profile.calls);
         Box::pin(std::future::ready(self.check("profile").map(|()| calls)))
     }
 

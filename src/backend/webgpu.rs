@@ -13,7 +13,7 @@ use super::{Backend, Buffer, HostData, Launch, LocalFuture, Memory, Storage, dis
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Element, Flags, Kernel, Strategy, Traits, Variant};
-use crate::profile::{KernelCall, from_the_first};
+use crate::profile::KernelCall;
 use crate::wgsl::Scalar;
 
 pub(crate) mod device;
@@ -50,6 +50,8 @@ struct State {
     /// Whether a call that can report values out of range was noted since the last read.
     record_pending: Cell<bool>,
     flush_planned: Cell<bool>,
+    /// How often the host wrote into a buffer.
+    writes: Cell<u64>,
     /// The form of reductions to take instead of the device's own.
     forced: Cell<Option<Strategy>>,
 }
@@ -92,7 +94,9 @@ impl Profile {
         let notes = submission.calls.iter().filter(|note| !note.skipped);
         for (note, times) in notes.zip(times.chunks_exact(2)) {
             if let Some(call) = note.profiled.and_then(|place| calls.get_mut(place as usize)) {
-                call.timed(times[0], times[1]);
+                // Nanoseconds; a device may take two for one.
+                call.start = Some(times[0] / 1e3);
+                call.time = Some(((times[1] - times[0]) / 1e3).max(0.0));
             }
         }
     }
@@ -163,7 +167,7 @@ impl WebGpuBackend {
         if buffer.is_asked() {
             self.0.write(buffer, copy()?.into_words());
         } else {
-            self.0.recorder.borrow_mut().wrote(buffer.id + 1);
+            self.0.wrote(buffer);
             buffer.with(|handle| device::write_array(&self.0.device, handle, array));
         }
         Ok(Some(storage))
@@ -239,15 +243,34 @@ impl Shared {
         // Whole vec4s, so that kernels may read and write past the last element.
         let bytes = (elements as u64 * self.scalar(dtype).bytes() as u64).next_multiple_of(16).max(16);
         let memory = self.pool.alloc(op, bytes, idle)?;
+        self.sound(&memory.buffer);
         for (buffer, answer) in self.pool.take_asked() {
             spawn_local(confirm(Rc::downgrade(self), op, buffer, answer));
         }
         Ok(Storage::new(Buffer::Gpu(memory), dtype, elements))
     }
 
+    /// What a buffer held does not matter any more.
+    fn sound(&self, buffer: &PooledBuffer) {
+        if !self.recorder.borrow_mut().sound(buffer.id + 1) {
+            self.submissions.borrow_mut().sound(buffer.id + 1);
+        }
+    }
+
+    /// The host writes into a buffer.
+    fn wrote(&self, buffer: &PooledBuffer) {
+        self.sound(buffer);
+        self.state.writes.set(self.state.writes.get() + 1);
+    }
+
+    /// What the host has done to buffers beside the submissions: those cannot be repeated after it.
+    fn touched(&self) -> u64 {
+        self.state.writes.get() + self.pool.destroyed()
+    }
+
     /// Writes words into a buffer that no noted call uses.
     fn write(&self, buffer: &PooledBuffer, words: Vec<u32>) {
-        self.recorder.borrow_mut().wrote(buffer.id + 1);
+        self.wrote(buffer);
         if let Some(words) = self.pool.let_wait(buffer, words) {
             buffer.with(|handle| device::write(&self.device, handle, bytemuck::cast_slice(&words)));
         }
@@ -297,7 +320,7 @@ impl Shared {
         if let Some(sent) = self.submissions.borrow_mut().push(Rc::clone(&submission)) {
             self.recorder.borrow_mut().recycle(sent);
         }
-        let (weak, destroyed) = (Rc::downgrade(self), self.pool.destroyed());
+        let (weak, touched) = (Rc::downgrade(self), self.touched());
         spawn_local(async move {
             let answers = heard(answer).await;
             let Some(shared) = weak.upgrade() else { return };
@@ -305,7 +328,7 @@ impl Shared {
                 shared.profile.time(&submission, &times.to_vec());
             }
             let verdicts = match complaint(&answers) {
-                Some((kind, text)) => shared.examine(&submission, destroyed, kind, text).await,
+                Some((kind, text)) => shared.examine(&submission, touched, kind, text).await,
                 None => Vec::new(),
             };
             submission.verdicts.replace(Some(verdicts));
@@ -318,15 +341,13 @@ impl Shared {
     async fn examine(
         &self,
         submission: &Rc<Submission>,
-        destroyed: u64,
+        touched: u64,
         kind: ErrorKind,
         text: String,
     ) -> Vec<Option<Error>> {
         let named: Vec<&'static str> =
             submission.calls.iter().filter(|note| !note.skipped).map(Note::kernel).collect();
-        let untouched = self.submissions.borrow().is_latest(submission)
-            && !self.recorder.borrow().has_written()
-            && self.pool.destroyed() == destroyed;
+        let untouched = self.submissions.borrow().is_latest(submission) && self.touched() == touched;
         if kind != ErrorKind::Kernel || !untouched || self.check("").is_err() {
             let mut kernels = named.clone();
             kernels.dedup();
@@ -574,7 +595,7 @@ impl Backend for WebGpuBackend {
         if kernel.bindings.last().is_some_and(|b| b.element == Element::Faults) {
             shared.state.record_pending.set(true);
         }
-        let profiled = shared.profile.note(|| KernelCall::of(launch, |dtype| shared.scalar(dtype).bytes()));
+        let profiled = shared.profile.note(|| KernelCall::of(launch, &|dtype| shared.scalar(dtype).bytes()));
         let call = Call { pipeline, buffers, workgroups, profiled };
         let noted = shared.recorder.borrow_mut().push(call, launch.params);
         if noted >= PATIENCE {
@@ -625,10 +646,12 @@ impl Backend for WebGpuBackend {
         Box::pin(async move { shared.arrive("sync", copy?).await.map(|_| ()) })
     }
 
-    fn profile_start(&self) {
+    fn profile_start(&self) -> Result<()> {
+        self.0.check("profile")?;
         let profile = &self.0.profile;
         profile.timer.get_or_init(|| device::create_timer(&self.0.device, FLUSH_AT as u32));
         profile.calls.replace(Some(Vec::new()));
+        Ok(())
     }
 
     fn profile_stop(&self) -> LocalFuture<Result<Vec<KernelCall>>> {
@@ -637,7 +660,11 @@ impl Backend for WebGpuBackend {
             let done = done.await;
             let mut calls = shared.profile.calls.take().unwrap_or_default();
             done?;
-            from_the_first(&mut calls);
+            // The device's clock has a beginning of its own.
+            let first = calls.iter().filter_map(|call| call.start).fold(f64::INFINITY, f64::min);
+            for start in calls.iter_mut().filter_map(|call| call.start.as_mut()) {
+                *start -= first;
+            }
             Ok(calls)
         })
     }

@@ -1,10 +1,9 @@
 //! Engines.
 
-use js_sys::{Array, Promise};
+use js_sys::{Array, Float64Array, Promise};
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
-use wasm_bindgen_futures::future_to_promise;
 
-use super::{ENGINES, Thrown, engine, thrown};
+use super::{ENGINES, Thrown, engine, promise, thrown};
 use crate::Engine;
 use crate::backend::webgpu::device::raw_request_device;
 
@@ -55,32 +54,29 @@ pub fn memory_info(handle: u32) -> Thrown<Vec<f64>> {
 #[wasm_bindgen(js_name = sync)]
 pub fn sync(handle: u32) -> Thrown<Promise> {
     let done = thrown(engine(handle))?.sync();
-    Ok(future_to_promise(async move { thrown(done.await).map(|()| JsValue::UNDEFINED) }))
+    Ok(promise(Box::pin(async move { thrown(done.await).map(|()| JsValue::UNDEFINED) })))
 }
 
-/// Starts to note what every call of a kernel costs.
+/// Notes what every kernel costs from now on.
 #[wasm_bindgen(js_name = profileStart)]
 pub fn profile_start(handle: u32) -> Thrown<()> {
-    thrown(engine(handle)).map(|e| e.profile_start())
+    thrown(engine(handle).and_then(|e| e.profile_start()))
 }
 
-/// A promise of the calls since then: an array of their kernels' names, and four numbers for each: start and time in
-/// microseconds or NaN, bytes, floating-point operations.
+/// A promise of the calls since: their kernels' names, and four numbers each, start and time in microseconds (NaN where
+/// they are not known), bytes and floating-point operations.
 #[wasm_bindgen(js_name = profileStop)]
 pub fn profile_stop(handle: u32) -> Thrown<Promise> {
-    let calls = thrown(engine(handle))?.profile_stop();
-    Ok(future_to_promise(async move {
-        let calls = thrown(calls.await)?;
-        let (names, numbers) = (Array::new(), Array::new());
-        for call in &calls {
-            names.push(&JsValue::from_str(call.kernel));
-            let times = [call.start, call.time].map(|time| time.unwrap_or(f64::NAN));
-            for number in times.into_iter().chain([call.bytes as f64, call.flops as f64]) {
-                numbers.push(&JsValue::from_f64(number));
-            }
+    let stopped = thrown(engine(handle))?.profile_stop();
+    Ok(promise(Box::pin(async move {
+        let (names, mut numbers) = (Array::new(), Vec::new());
+        for call in thrown(stopped.await)? {
+            names.push(&call.kernel.into());
+            let known = |time: Option<f64>| time.unwrap_or(f64::NAN);
+            numbers.extend([known(call.start), known(call.time), call.bytes as f64, call.flops as f64]);
         }
-        Ok(Array::of2(&names, &numbers).into())
-    }))
+        Ok(Array::of2(&names, &Float64Array::from(numbers.as_slice())).into())
+    })))
 }
 
 /// Gives the device's memory back and forgets the engine.

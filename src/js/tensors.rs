@@ -2,9 +2,8 @@
 
 use js_sys::{Float32Array, Int32Array, Object, Promise, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::wasm_bindgen;
-use wasm_bindgen_futures::future_to_promise;
 
-use super::{TENSORS, Thrown, engine, keep, optional, sizes, tensor, thrown};
+use super::{TENSORS, Thrown, engine, keep, optional, promise, sizes, tensor, thrown};
 use crate::backend::try_collect;
 use crate::error::{Error, Result};
 use crate::{DType, HostData, Tensor};
@@ -139,7 +138,7 @@ pub fn data(handle: u32) -> Thrown<Promise> {
     let tensor: Tensor = thrown(tensor(handle))?;
     let boolean = tensor.dtype() == DType::Bool;
     let elements = tensor.data();
-    Ok(future_to_promise(async move {
+    Ok(promise(Box::pin(async move {
         Ok(match thrown(elements.await)? {
             HostData::F32(v) => Float32Array::from(v.as_slice()).into(),
             HostData::I32(v) => Int32Array::from(v.as_slice()).into(),
@@ -149,5 +148,5 @@ pub fn data(handle: u32) -> Thrown<Promise> {
             }
             HostData::U32(v) => Uint32Array::from(v.as_slice()).into(),
         })
-    }))
+    })))
 }

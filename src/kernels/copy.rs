@@ -75,7 +75,7 @@ pub(crate) static KERNEL: Kernel = Kernel {
     name: "copy",
     source: shader!("copy"),
     // The target keeps what lies between its elements.
-    bindings: &[Binding::read("source"), Binding::new("out", Access::Update)],
+    bindings: &[Binding::read("source"), Binding::new("out", Access::Part)],
     fields: Params::FIELDS,
     params_size: size_of::<Params>(),
     flags: &[FORMS],

@@ -11,6 +11,7 @@ export const controls = {
   start: element("start", HTMLButtonElement),
   reset: element("reset", HTMLButtonElement),
   clear: element("clear", HTMLButtonElement),
+  profile: element("profile", HTMLButtonElement),
   rate: element("rate", HTMLSelectElement),
   seed: element("seed", HTMLInputElement),
   slow: element("slow", HTMLInputElement),
@@ -40,6 +41,7 @@ export function settings(): Settings {
 export function showControls(trainer: Trainer | null, busy: boolean): void {
   controls.start.disabled = busy || !trainer;
   controls.reset.disabled = busy || !trainer;
+  controls.profile.disabled = busy || !trainer;
   for (const fieldset of controls.fieldsets) fieldset.disabled = busy;
   controls.start.textContent = startWords(trainer);
 }

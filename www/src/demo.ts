@@ -8,15 +8,19 @@ import { levelsOf, loadDigits, splitDigits } from "./data";
 import type { Digits, Split, SplitName } from "./data";
 import { Wall } from "./digits";
 import { element } from "./dom";
-import { faultOf, lostFault } from "./faults";
+import { faultOf, kindOf, lostFault } from "./faults";
 import type { Fault, Remedy } from "./faults";
 import { Pad } from "./pad";
+import { showProfile, showProfileWords } from "./profile";
 import { Recogniser } from "./recogniser";
 import { Trainer } from "./trainer";
 import * as view from "./view";
 
 /** Milliseconds to wait for a device that may never answer. */
 const patience = 2000;
+
+/** Enough for a clock that a browser has made coarse. */
+const measuredSteps = 20;
 
 const otherSplit = (name: SplitName): SplitName => (name === "shuffled" ? "writers" : "shuffled");
 
@@ -25,6 +29,7 @@ export class Demo {
   private split: Split | null = null;
   private engine: Engine | null = null;
   private trainer: Trainer | null = null;
+  private measuring = false;
   /** The last run on each split, the one under way included. */
   private readonly curves: Record<SplitName, Curve | null> = { shuffled: null, writers: null };
   private readonly charts = new Charts(
@@ -105,6 +110,30 @@ export class Demo {
 
   setPace(): void {
     if (this.trainer) this.trainer.slow = controls.slow.checked;
+  }
+
+  /** Shows where the time of some steps goes. They are another network's: the one at hand may be training. */
+  async measure(): Promise<void> {
+    const { engine, split } = this;
+    if (!engine || !split || this.measuring) return;
+    this.measuring = true;
+    showProfileWords("Measuring …");
+    let trainer: Trainer | null = null;
+    try {
+      trainer = new Trainer(engine, split, settings(), () => undefined);
+      const measured = await trainer.measure(measuredSteps);
+      if (engine === this.engine) showProfile(measured);
+    } catch (error) {
+      if (engine !== this.engine) return;
+      showProfile(null);
+      if (kindOf(error) === "UnsupportedError")
+        showProfileWords(`This engine cannot be measured (${faultOf(error).message}).`);
+      else this.fail(faultOf(error));
+    } finally {
+      trainer?.dispose();
+      this.measuring = false;
+      view.showMemory(this.engine);
+    }
   }
 
   clearPad(): void {
@@ -192,6 +221,7 @@ export class Demo {
     this.trainer = null;
     this.recogniser.use(null);
     showControls(null, true);
+    showProfile(null);
     await Promise.race([trainer?.pause(), new Promise((resolve) => setTimeout(resolve, patience))]);
     trainer?.dispose();
     engine?.dispose();

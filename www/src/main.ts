@@ -31,6 +31,7 @@ controls.reset.addEventListener("click", () => void demo.reset());
 controls.clear.addEventListener("click", () => {
   demo.clearPad();
 });
+controls.profile.addEventListener("click", () => void demo.measure());
 controls.rate.addEventListener("change", () => {
   demo.setLearningRate();
 });

@@ -1,5 +1,5 @@
 // The training loop: short bursts of steps between frames, a look at the held-out digits now and then.
-import type { Engine, Optimizer, Tensor } from "wgrad";
+import type { Engine, Optimizer, Profile, Tensor } from "wgrad";
 import { append } from "./curve";
 import type { Curve } from "./curve";
 import { Batches, pixelCount, randomSource } from "./data";
@@ -33,6 +33,14 @@ export interface Progress {
   loss: number | null;
   evaluation: Evaluation | null;
   curve: Curve;
+}
+
+/** What some steps cost. */
+export interface Measurement {
+  steps: number;
+  profile: Profile;
+  /** Milliseconds from the first step until the device was done with the last. */
+  took: number;
 }
 
 export class TrainingError extends Error {
@@ -116,6 +124,18 @@ export class Trainer {
       engine.noGrad(() => model.forward(engine.tensor(image, { shape: [1, pixelCount] }))),
     );
     return softmax(await readAndDispose(logits));
+  }
+
+  /** Measures steps that are in none of the figures. */
+  async measure(steps: number): Promise<Measurement> {
+    // The first step compiles shaders and makes the optimizer's state.
+    this.trainOn(this.batches.take()).dispose();
+    let began = NaN;
+    const profile = await this.engine.profile(() => {
+      began = performance.now();
+      for (let k = 0; k < steps; k++) this.trainOn(this.batches.take()).dispose();
+    });
+    return { steps, profile, took: performance.now() - began };
   }
 
   /** Frees what lives on the device. */

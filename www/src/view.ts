@@ -1,5 +1,5 @@
 // Writes to the page: figures, status, errors, the answer.
-import type { Engine } from "wgrad";
+import type { Engine, MemoryInfo } from "wgrad";
 import { levelsOf } from "./data";
 import type { SplitName, Subset } from "./data";
 import { paintDigit } from "./digits";
@@ -46,10 +46,25 @@ export function showProgress(progress: Progress): void {
   write("loss", loss === null ? "–" : loss.toFixed(3), loss);
 }
 
+const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)}\u00a0MiB`;
+
 export function showMemory(engine: Engine | null): void {
-  const memory = engine?.memory();
-  const text = memory ? `${memory.tensors} · ${(memory.bytesUsed / 2 ** 20).toFixed(1)} MiB` : "–";
-  write("memory", text, memory?.tensors ?? null);
+  // The last two are not told by every engine.
+  const memory: (MemoryInfo & { bytesPeak?: number; objectsCreated?: number }) | undefined = engine?.memory();
+  write(
+    "memory",
+    memory ? `${memory.tensors} · ${mebibytes(memory.bytesUsed)}` : "–",
+    memory?.tensors ?? null,
+  );
+  if (!memory) {
+    write("memory-words", "");
+    return;
+  }
+  const { tensors, bytesUsed, bytesAllocated, bytesPeak, objectsCreated } = memory;
+  const words = [`${tensors} tensors`, `${mebibytes(bytesUsed)} in use`, `${mebibytes(bytesAllocated)} held`];
+  if (bytesPeak !== undefined) words.push(`${mebibytes(bytesPeak)} at the peak`);
+  if (objectsCreated !== undefined) words.push(`${objectsCreated.toLocaleString("en")} GPU objects made`);
+  write("memory-words", `Memory: ${words.join(" · ")}`);
 }
 
 export function showAccuracy(name: SplitName, evaluation: Evaluation | null): void {

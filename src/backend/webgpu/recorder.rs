@@ -88,8 +88,8 @@ pub(super) struct Recorder {
     made: Array,
     /// How many bind groups were made.
     created: u64,
-    /// Buffers that the host wrote since the last submit.
-    written: Vec<u32>,
+    /// Buffers that are sound from here on, with how many items were noted before.
+    sound: Vec<(usize, u32)>,
     /// Memory of an earlier submission, for the next.
     spare: Sent,
 }
@@ -108,7 +108,7 @@ impl Recorder {
             groups: Table::default(),
             made: Array::new(),
             created: 0,
-            written: Vec::new(),
+            sound: Vec::new(),
             spare: Sent::default(),
         }
     }
@@ -127,9 +127,14 @@ impl Recorder {
         self.items.push(Item::Copy(copy));
     }
 
-    /// Notes that the host wrote into a buffer, which no noted call uses.
-    pub fn wrote(&mut self, buffer: u32) {
-        self.written.push(buffer);
+    /// Notes that a buffer holds nothing spoilt for what is noted from now on. Where nothing is noted that is not the list's to
+    /// remember.
+    pub fn sound(&mut self, buffer: u32) -> bool {
+        if self.items.is_empty() {
+            return false;
+        }
+        self.sound.push((self.items.len(), buffer));
+        true
     }
 
     /// The pipelines that noted calls wait for.
@@ -170,8 +175,12 @@ impl Recorder {
             self.forget_groups();
         }
         begin_submission(objects.device);
-        let mut submission =
-            Submission { written: std::mem::take(&mut self.written), ..Submission::default() };
+        let (sound, later) = self.sound.drain(..).partition(|&(before, _)| before <= calls);
+        self.sound = later;
+        for (before, _) in &mut self.sound {
+            *before = before.saturating_sub(end);
+        }
+        let mut submission = Submission { sound, ..Submission::default() };
         let mut sent = std::mem::take(&mut self.spare);
         sent.list.clear();
         let mut bad = Vec::new();
@@ -285,11 +294,6 @@ impl Recorder {
     /// Takes memory that an earlier submission no longer needs.
     pub fn recycle(&mut self, sent: Sent) {
         self.spare = sent;
-    }
-
-    /// Whether the host wrote into a buffer since the last submit.
-    pub fn has_written(&self) -> bool {
-        !self.written.is_empty()
     }
 
     /// Forgets everything, without handing it over.

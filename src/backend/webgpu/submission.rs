@@ -83,10 +83,13 @@ pub(super) struct Sent {
 /// Calls and copies that went out together.
 #[derive(Debug, Default)]
 pub(super) struct Submission {
-    /// Buffers that the host wrote before.
-    pub written: Vec<u32>,
+    /// Buffers that were written by the host or became another tensor's, with how many of the calls came before: what they
+    /// held later calls do not read.
+    pub sound: Vec<(usize, u32)>,
     pub calls: Vec<Note>,
     pub copies: Vec<Rc<Copy>>,
+    /// The same after all of it.
+    pub sound_after: RefCell<Vec<u32>>,
     /// What the device got; the latest submission keeps it.
     pub sent: RefCell<Sent>,
     /// What the device says to each call that is not skipped, once it has answered; empty when all went well.
@@ -110,6 +113,14 @@ impl Submissions {
         sent
     }
 
+    /// A buffer holds nothing spoilt after all that was handed over.
+    pub fn sound(&mut self, buffer: u32) {
+        match self.waiting.back() {
+            Some(latest) => latest.sound_after.borrow_mut().push(buffer),
+            None => drop(self.spoilt.remove(&buffer)),
+        }
+    }
+
     pub fn is_latest(&self, submission: &Rc<Submission>) -> bool {
         self.waiting.back().is_some_and(|latest| Rc::ptr_eq(latest, submission))
     }
@@ -123,6 +134,9 @@ impl Submissions {
                 self.judge(copy);
                 copy.settled.happen();
             }
+            for buffer in submission.sound_after.take() {
+                self.spoilt.remove(&buffer);
+            }
         }
     }
 
@@ -132,11 +146,12 @@ impl Submissions {
         if self.spoilt.is_empty() && verdicts.is_empty() && !submission.calls.iter().any(skipped) {
             return;
         }
-        for buffer in &submission.written {
-            self.spoilt.remove(buffer);
-        }
         let mut verdicts = verdicts.into_iter();
-        for note in &submission.calls {
+        let mut sound = submission.sound.iter().peekable();
+        for (k, note) in submission.calls.iter().enumerate() {
+            while let Some((_, buffer)) = sound.next_if(|(before, _)| *before <= k) {
+                self.spoilt.remove(buffer);
+            }
             let own = if note.skipped { note.failure.clone() } else { verdicts.next().flatten() };
             if let Some(error) = &own {
                 self.fault.get_or_insert_with(|| error.clone());
@@ -148,6 +163,9 @@ impl Submissions {
                     None => self.spoilt.remove(&buffer),
                 };
             }
+        }
+        for (_, buffer) in sound {
+            self.spoilt.remove(buffer);
         }
     }
 

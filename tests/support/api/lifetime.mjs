@@ -61,6 +61,7 @@ export const bodies = {
       [() => engine.rand([2]), "DisposedError", disposed],
       [() => engine.memory(), "DisposedError", disposed],
       [() => engine.sync(), "DisposedError", disposed],
+      [() => engine.profile(() => 1), "DisposedError", disposed],
       [() => engine.manualSeed(1), "DisposedError", disposed],
       [() => engine.noGrad(() => 1), "DisposedError", disposed],
       [() => engine.gpuDevice, "DisposedError", disposed],

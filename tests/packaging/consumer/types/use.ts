@@ -7,8 +7,10 @@ import {
   type HostArray,
   type Init,
   type InitOptions,
+  type KernelProfile,
   type MemoryInfo,
   type Nested,
+  type Profile,
   type Tensor,
   type WasmSource,
   DeviceLostError,
@@ -68,6 +70,9 @@ export async function train(engine: Engine): Promise<number> {
   engine.lost.then(({ reason, message }) => {
     console.log(reason, message);
   });
+  const profile: Profile = await engine.profile(() => x.array());
+  const [kernel]: readonly KernelProfile[] = profile.kernels;
+  console.log(`${profile.toString()}\n${kernel?.throughput ?? 0}`, profile.trace().traceEvents.length);
   x[Symbol.dispose]();
   return loss.item();
 }
