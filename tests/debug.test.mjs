@@ -117,11 +117,11 @@ test("every family of operations, with values at the edges, is found right", { t
       const tame = engine.tensor(within, { shape: [4, 4], dtype, requiresGrad: true });
       for (const act of ["siluMul", "geluMul", "reluMul", "sigmoidMul"]) x[act](y).sum().backward();
       x.geluMul(x, { approximate: "tanh" });
-      for (const op of ["add", "sub", "mul", "div"])
-        x[op](y)
-          [op](x.transpose(0, 1))
-          .sum({ dim: 0 })
-          .backward(engine.ones([4], { dtype }));
+      for (const op of ["add", "sub", "mul", "div"]) {
+        const once = x[op](y);
+        const twice = once[op](x.transpose(0, 1));
+        twice.sum({ dim: 0 }).backward(engine.ones([4], { dtype }));
+      }
       x.matmul(y).mean().backward();
       tame
         .layerNorm()
