@@ -389,7 +389,9 @@ export class Engine {
    * @example
    * ```ts
    * const x = engine.ones([8, 64]);
-   * await engine.warmup(() => x.layerNorm().siluMul(x)); // compiles both
+   * const model = () => x.layerNorm().siluMul(x);
+   * await engine.warmup(model);
+   * model().shape; // [8, 64]
    * ```
    */
   async warmup(f: () => unknown): Promise<void> {

@@ -128,16 +128,19 @@ const runners = {
     assert.match(out, / cpu .*WebGPU/);
   },
   "What to know: js (2)": async (code) => {
+    assert.match(await printed("warmup.mjs", `${code}console.log(y.shape);\n`), /\[ 8, 32 \]/);
+  },
+  "What to know: js (3)": async (code) => {
     const told = code.match(/(?<=^\/\/ ).*/gm);
     const lines = (await printed("profile.mjs", code)).trim().split("\n");
     // The times are the machine's.
     const columns = (line) => line.trim().split(/ +/).slice(0, 2);
     assert.deepEqual(lines.map(columns), told.map(columns));
   },
-  "What to know: js (3)": async (code) => {
+  "What to know: js (4)": async (code) => {
     assert.equal(`// ${await printed("error.mjs", code)}`, `${code.trim().split("\n").at(-1)}\n`);
   },
-  "What to know: js (3)": async (code) => {
+  "What to know: js (5)": async (code) => {
     write("debug.mjs", script(code));
     const map = JSON.stringify({ imports: { wgrad: "./node_modules/wgrad/dist/index.js" } });
     write("debug.html", `<script type="importmap">${map}</script>${moduleIn("./debug.mjs")}`);

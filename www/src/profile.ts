@@ -72,6 +72,11 @@ function row(kernel: KernelProfile, all: number | null): HTMLTableRowElement {
 
 /** Arithmetic where it is counted, else bytes: what bounds the kernel. */
 function rate({ throughput, bandwidth }: KernelProfile): string {
-  if (throughput !== null) return `${throughput.toFixed(1)} GFLOP/s`;
-  return bandwidth === null ? "–" : `${bandwidth.toFixed(1)} GB/s`;
+  if (throughput !== null) return `${figure(throughput)} GFLOP/s`;
+  return bandwidth === null ? "–" : `${figure(bandwidth)} GB/s`;
+}
+
+/** A rate in three digits: there are small ones, and large ones. */
+function figure(value: number): string {
+  return Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 20 });
 }

@@ -1,5 +1,5 @@
 // Writes to the page: figures, status, errors, the answer.
-import type { Engine, MemoryInfo } from "wgrad";
+import type { Engine } from "wgrad";
 import { levelsOf } from "./data";
 import type { SplitName, Subset } from "./data";
 import { paintDigit } from "./digits";
@@ -49,8 +49,7 @@ export function showProgress(progress: Progress): void {
 const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)}\u00a0MiB`;
 
 export function showMemory(engine: Engine | null): void {
-  // The last two are not told by every engine.
-  const memory: (MemoryInfo & { bytesPeak?: number; objectsCreated?: number }) | undefined = engine?.memory();
+  const memory = engine?.memory();
   write(
     "memory",
     memory ? `${memory.tensors} · ${mebibytes(memory.bytesUsed)}` : "–",
@@ -61,9 +60,14 @@ export function showMemory(engine: Engine | null): void {
     return;
   }
   const { tensors, bytesUsed, bytesAllocated, bytesPeak, objectsCreated } = memory;
-  const words = [`${tensors} tensors`, `${mebibytes(bytesUsed)} in use`, `${mebibytes(bytesAllocated)} held`];
-  if (bytesPeak !== undefined) words.push(`${mebibytes(bytesPeak)} at the peak`);
-  if (objectsCreated !== undefined) words.push(`${objectsCreated.toLocaleString("en")} GPU objects made`);
+  const words = [
+    `${tensors} tensors`,
+    `${mebibytes(bytesUsed)} in use`,
+    `${mebibytes(bytesAllocated)} held`,
+    `${mebibytes(bytesPeak)} at the peak`,
+  ];
+  // The CPU has none.
+  if (objectsCreated > 0) words.push(`${objectsCreated.toLocaleString("en")} GPU objects made`);
   write("memory-words", `Memory: ${words.join(" · ")}`);
 }
 
