@@ -74,6 +74,13 @@ function matmul(n) {
   return { name: "matmul", size: `${n} × ${n} × ${n}`, operations: 2 * n ** 3, make };
 }
 
+/** A tensor that is made, written and freed again and again: what its memory costs, by the byte, at any size. */
+function made(mebibytes) {
+  const n = 2 ** 18 * mebibytes;
+  const make = (engine) => operation(engine, [], () => engine.full([n], 1));
+  return { name: "memory: a tensor made and freed", size: `${mebibytes} MiB`, bytes: 4 * n, make };
+}
+
 /** Operations too small to fill a device, many in a queue: what counts is the cost of a call. */
 function small(limits) {
   const rows = 64;
@@ -118,11 +125,18 @@ function rows(limits, large) {
     layerNormBackward(2048, 768),
     matmul(512),
     matmul(1024),
+    made(1),
     small(limits),
   ];
   if (limits.apart) list.push(recordedCall);
   if (large) {
-    list.push(gated(2 ** 24), layerNormForward(16384, 4096), layerNormBackward(16384, 4096), matmul(4096));
+    list.push(
+      gated(2 ** 24),
+      layerNormForward(16384, 4096),
+      layerNormBackward(16384, 4096),
+      matmul(4096),
+      made(256),
+    );
   }
   return list.flat();
 }
