@@ -304,6 +304,75 @@ describe("where the time goes", () => {
       assert.deepEqual(problems, []);
     }));
 
+  test("what is measured on a GPU while it trains is timed, and has no kernels of the training", () =>
+    withPage("?device=webgpu", {}, async (page, { problems }) => {
+      await page.locator("#start").click();
+      await untilStep(page, 5);
+      await page.locator("#profile").focus();
+      await page.keyboard.press("Enter");
+      await measured(page);
+      const table = new Map((await rows(page)).map(([name, ...cells]) => [name, cells]));
+      for (const [name, calls] of [
+        ["gated", 20],
+        ["layer_norm", 40],
+        ["adamw", 240],
+      ])
+        assert.equal(table.get(name)[0], String(calls), name);
+      assert.match(table.get("matmul")[1], /^\d[\d,.]* ms$/);
+      assert.equal(await page.evaluate(() => document.activeElement.id), "profile", "the focus stays");
+      const total = await page.locator("#profile-table tfoot td").allTextContents();
+      assert.equal(total[0], "1,100");
+      assert.match(total[1], /^\d[\d,.]* ms$/);
+      await untilStep(page, (await step(page)) + 3);
+      assert.deepEqual(problems, []);
+    }));
+
+  test("a reset meanwhile waits, and training does not go on by itself", () =>
+    withPage("?device=webgpu", {}, async (page, { problems }) => {
+      await page.locator("#start").click();
+      await untilStep(page, 1);
+      await page.evaluate(() => {
+        globalThis.told = [];
+        const note = (records) =>
+          globalThis.told.push(
+            ...records.flatMap(({ addedNodes }) => [...addedNodes]).map((node) => node.data),
+          );
+        new MutationObserver(note).observe(document.getElementById("start"), { childList: true });
+        document.getElementById("profile").click();
+        const seed = document.getElementById("seed");
+        seed.value = "7";
+        seed.dispatchEvent(new Event("change"));
+      });
+      await untilStatus(page, "Ready");
+      await page.waitForTimeout(400);
+      assert.equal(await step(page), 0);
+      assert.equal(await text(page, "start"), "Start training");
+      const told = await page.evaluate(() => globalThis.told);
+      assert.ok(!told.slice(told.lastIndexOf("Continue")).includes("Pause"), `it started anew: ${told}`);
+      await page.locator("#profile").click();
+      await measured(page);
+      assert.deepEqual(problems, []);
+    }));
+
+  test("a GPU without timestamps shows calls, and why there are no times", () => {
+    const prepare = (page) =>
+      page.addInitScript(() => {
+        const { requestDevice } = GPUAdapter.prototype;
+        GPUAdapter.prototype.requestDevice = function ({ requiredFeatures, ...rest }) {
+          const others = [...requiredFeatures].filter((feature) => feature !== "timestamp-query");
+          return requestDevice.call(this, { ...rest, requiredFeatures: others });
+        };
+      });
+    return withPage("?device=webgpu", { prepare }, async (page) => {
+      await page.locator("#profile").click();
+      await measured(page);
+      assert.match(await text(page, "profile-words"), /no timestamps/);
+      const adamw = (await rows(page)).find(([name]) => name === "adamw");
+      assert.deepEqual(adamw.slice(1), ["240", "–", "–", "–"]);
+      assert.equal(await page.locator("#trace").isVisible(), false, "the trace would be empty");
+    });
+  });
+
   test("figures of one engine do not stay beside another", () =>
     withPage("?device=webgpu", {}, async (page, { problems }) => {
       await page.locator("#profile").click();

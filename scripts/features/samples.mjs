@@ -117,6 +117,7 @@ export const noOperations = {
     "noGrad",
     "memory",
     "profile",
+    "warmup",
     "sync",
     "dispose",
   ],

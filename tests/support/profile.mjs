@@ -223,6 +223,30 @@ export const bodies = {
     x.dispose();
   },
 
+  "work beside it is in it with its time, or not at all": async ({ engine }) => {
+    const x = engine.ones([8]);
+    let going = true;
+    const beside = (async () => {
+      while (going) {
+        const y = x.add(x);
+        await y.data();
+        y.dispose();
+      }
+    })();
+    for (let k = 0; k < 5; k++) {
+      const profile = await engine.profile(async () => {
+        const y = x.mul(x);
+        await y.data();
+        y.dispose();
+      });
+      const untimed = profile.calls.filter(({ time }) => time === null);
+      equal(untimed.length, 0, `calls without a time, of ${profile.calls.length}`);
+    }
+    going = false;
+    await beside;
+    x.dispose();
+  },
+
   "a warm-up leaves nothing behind, and a second run makes nothing": async ({ wgrad, engine, device }) => {
     const x = engine.randn([48, 40]);
     const before = engine.memory().tensors;

@@ -29,7 +29,9 @@ export class Demo {
   private split: Split | null = null;
   private engine: Engine | null = null;
   private trainer: Trainer | null = null;
-  private measuring = false;
+  private measuring: Promise<void> | null = null;
+  /** Whether training goes on once that is over. */
+  private resumes = false;
   /** The last run on each split, the one under way included. */
   private readonly curves: Record<SplitName, Curve | null> = { shuffled: null, writers: null };
   private readonly charts = new Charts(
@@ -92,7 +94,7 @@ export class Demo {
   async reset(): Promise<void> {
     if (!this.trainer) return;
     showControls(this.trainer, true);
-    await this.trainer.pause();
+    await this.rest(this.trainer);
     view.showFault(null, this.remedy);
     this.renew();
   }
@@ -112,16 +114,35 @@ export class Demo {
     if (this.trainer) this.trainer.slow = controls.slow.checked;
   }
 
-  /** Shows where the time of some steps goes. They are another network's: the one at hand may be training. */
+  /** Shows where the time of some steps goes. They are another network's; the one at hand waits, if it is training. */
   async measure(): Promise<void> {
-    const { engine, split } = this;
-    if (!engine || !split || this.measuring) return;
-    this.measuring = true;
+    const { trainer } = this;
+    if (!trainer || this.measuring) return;
+    this.resumes = trainer.running;
+    const measuring = this.measureBeside(trainer);
+    this.measuring = measuring;
+    showControls(trainer, true);
+    // It keeps the focus; a second press does nothing.
+    controls.profile.disabled = false;
+    await measuring;
+    if (this.measuring === measuring) this.measuring = null;
+    view.showMemory(this.engine);
+    if (trainer !== this.trainer) return;
+    showControls(trainer, false);
+    if (!this.resumes) return;
+    if (trainer.finished) this.showRest(trainer);
+    else await this.run(trainer);
+  }
+
+  private async measureBeside(trainer: Trainer): Promise<void> {
+    const { engine, split } = trainer;
     showProfileWords("Measuring …");
-    let trainer: Trainer | null = null;
+    let copy: Trainer | null = null;
     try {
-      trainer = new Trainer(engine, split, settings(), () => undefined);
-      const measured = await trainer.measure(measuredSteps);
+      // The kernels of a step under way would count too, and the step would wait for the measured ones.
+      await trainer.pause();
+      copy = new Trainer(engine, split, settings(), () => undefined);
+      const measured = await copy.measure(measuredSteps);
       if (engine === this.engine) showProfile(measured);
     } catch (error) {
       if (engine !== this.engine) return;
@@ -130,9 +151,7 @@ export class Demo {
         showProfileWords(`This engine cannot be measured (${faultOf(error).message}).`);
       else this.fail(faultOf(error));
     } finally {
-      trainer?.dispose();
-      this.measuring = false;
-      view.showMemory(this.engine);
+      copy?.dispose();
     }
   }
 
@@ -152,6 +171,7 @@ export class Demo {
 
   fail(fault: Fault): void {
     view.showFault(fault, this.remedy);
+    this.resumes = false;
     if (!this.trainer?.running) view.showStatus("Stopped by an error.");
     showControls(this.trainer, false);
   }
@@ -167,10 +187,20 @@ export class Demo {
       if (trainer === this.trainer) this.fail(faultOf(error));
       return;
     }
-    if (trainer !== this.trainer) return;
+    if (trainer === this.trainer && !this.measuring) this.showRest(trainer);
+  }
+
+  private showRest(trainer: Trainer): void {
     this.refresh(true);
     view.showOutcome(trainer);
     showControls(trainer, false);
+  }
+
+  /** Resolves when neither a step nor a measurement is under way. */
+  private async rest(trainer: Trainer | null): Promise<void> {
+    this.resumes = false;
+    await trainer?.pause();
+    await this.measuring;
   }
 
   /** A network trained on the other split would know the answers: whoever calls this makes a new one. */
@@ -222,7 +252,8 @@ export class Demo {
     this.recogniser.use(null);
     showControls(null, true);
     showProfile(null);
-    await Promise.race([trainer?.pause(), new Promise((resolve) => setTimeout(resolve, patience))]);
+    await Promise.race([this.rest(trainer), new Promise((resolve) => setTimeout(resolve, patience))]);
+    this.measuring = null;
     trainer?.dispose();
     engine?.dispose();
   }

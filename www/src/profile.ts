@@ -1,5 +1,5 @@
 // Where the time goes: the kernels of some steps as a table, and their calls as a trace.
-import type { KernelProfile } from "wgrad";
+import type { KernelProfile, Profile } from "wgrad";
 import { element, make } from "./dom";
 import type { Measurement } from "./trainer";
 import { percent, write } from "./view";
@@ -40,6 +40,7 @@ function table({ profile, steps }: Measurement): HTMLTableElement {
     caption,
     make("thead", {}, make("tr", {}, ...heads)),
     make("tbody", {}, ...rows),
+    make("tfoot", {}, total(profile)),
   );
 }
 
@@ -68,6 +69,18 @@ function row(kernel: KernelProfile, all: number | null): HTMLTableRowElement {
     ),
     make("td", {}, rate(kernel)),
   );
+}
+
+function total({ calls, time }: Profile): HTMLTableRowElement {
+  const texts = [
+    calls.length.toLocaleString("en"),
+    time === null ? "–" : `${time.toFixed(2)} ms`,
+    time ? percent(1) : "–",
+    // Of all kernels together a rate says nothing.
+    "",
+  ];
+  const cells = texts.map((text) => make("td", {}, text));
+  return make("tr", {}, make("th", { scope: "row" }, "All"), ...cells);
 }
 
 /** Arithmetic where it is counted, else bytes: what bounds the kernel. */

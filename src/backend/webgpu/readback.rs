@@ -3,12 +3,18 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use wasm_bindgen::prelude::JsValue;
 use wgpu::webgpu::{GpuBuffer, GpuDevice};
 
-use super::device::{create_buffer, usage};
+use super::device::{self, create_buffer, message, settled, usage};
 use super::event::Event;
 use super::pool::PooledBuffer;
-use crate::error::Error;
+use super::{Shared, lost_error};
+use crate::backend::{disposed, try_collect};
+use crate::error::{Error, ErrorKind, Result};
+
+/// How long the news of a lost device may take after a read has failed.
+const LOSS_TOLD_MS: u32 = 1000;
 
 /// Bytes of the device's record of values out of range, which follows the bytes that were asked for.
 pub(super) const RECORD_SIZE: u64 = 16;
@@ -120,5 +126,65 @@ impl Staging {
         for staged in self.free.take() {
             staged.buffer.destroy();
         }
+    }
+}
+
+impl Shared {
+    /// Notes a copy to the host and hands over all that is noted. What the caller does next comes later in the queue and is not
+    /// seen.
+    pub(super) fn copy_out(self: &Rc<Self>, source: Source, record: bool) -> Rc<Copy> {
+        let record = self.state.record_pending.replace(false) || record;
+        let copy = Rc::new(Copy::new(source, record));
+        self.recorder.borrow_mut().copy(Rc::clone(&copy));
+        self.flush();
+        copy
+    }
+
+    /// Waits for a copy and takes its words.
+    pub(super) async fn arrive(&self, op: &'static str, copy: Rc<Copy>) -> Result<Vec<u32>> {
+        let bytes = copy.bytes();
+        copy.submitted.wait().await;
+        loop {
+            self.check(op)?;
+            let Some(staged) = copy.staging.borrow().clone() else { return Err(disposed(op)) };
+            let mapped = settled(device::map(&staged.buffer, bytes as f64)).await;
+            copy.settled.wait().await;
+            let mut words =
+                try_collect(op, bytes as usize / 4, std::iter::repeat_n(0u32, bytes as usize / 4))?;
+            let taken = mapped.and_then(|_| device::take(&staged.buffer, &mut words));
+            let again = copy.staging.borrow().as_ref().is_some_and(|latest| !Rc::ptr_eq(latest, &staged));
+            if taken.is_ok() {
+                self.staging.give_back(staged);
+            }
+            if again {
+                continue;
+            }
+            self.check(op)?;
+            if let Some(error) = copy.error.take() {
+                return Err(error);
+            }
+            if let Err(error) = taken {
+                return Err(self.why_no_map(op, &error).await);
+            }
+            if copy.record {
+                let record = words.split_off((copy.source.bytes() / 4) as usize);
+                if record[0] > 0 {
+                    let (kernel, place, value) = (record[1] as usize, record[2] as usize, record[3] as i32);
+                    return Err(crate::kernels::fault(kernel, place, value));
+                }
+            }
+            return Ok(words);
+        }
+    }
+
+    /// Why a staging buffer could not be mapped: mostly because the device is gone, which is told in a later task.
+    pub(super) async fn why_no_map(&self, op: &'static str, error: &JsValue) -> Error {
+        let told = settled(device::loss_within(&self.device, LOSS_TOLD_MS)).await;
+        if let Some(reason) = told.ok().and_then(|reason| reason.as_string()) {
+            let lost = lost_error(op, &reason);
+            self.lose(reason);
+            return lost;
+        }
+        Error::new(ErrorKind::Kernel, op, message(error))
     }
 }
