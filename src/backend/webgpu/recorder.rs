@@ -207,7 +207,8 @@ impl Recorder {
         let timed = submission.calls.iter().any(|note| note.profiled.is_some());
         let untimed = JsValue::NULL;
         let timer = objects.timer.filter(|_| timed).unwrap_or(&untimed);
-        let answer = self.send(objects, &sent.list, &sent.params, &submission.copies, timer);
+        sent.groups = self.made.clone();
+        let answer = self.send(objects, &sent.list, &sent, &submission.copies, timer);
         submission.sent.replace(sent);
         Some((submission, answer))
     }
@@ -235,13 +236,13 @@ impl Recorder {
         group
     }
 
-    /// Submits a part of a list with its parameters and copies. The parameters' buffer is written from its start every time:
+    /// Submits a part of what is sent, with all parameters, and copies. The parameters' buffer is written from its start every time:
     /// the queue keeps the order.
     fn send(
         &self,
         objects: &Objects<'_>,
         list: &[u32],
-        params: &[u8],
+        sent: &Sent,
         copies: &[Rc<Copy>],
         timer: &JsValue,
     ) -> Promise {
@@ -268,7 +269,7 @@ impl Recorder {
             copy.staging.replace(Some(staged));
         }
         let pipelines = objects.pipelines.objects();
-        submit(objects.device, &self.uniforms, params, pipelines, &self.made, list, &flat, timer)
+        submit(objects.device, &self.uniforms, &sent.params, pipelines, &sent.groups, list, &flat, timer)
     }
 
     /// Submits the calls of a rejected submission one by one, and then its copies: the device's answers, one a call that is
@@ -280,7 +281,7 @@ impl Recorder {
         parts
             .map(|(list, copies)| {
                 begin_submission(objects.device);
-                self.send(objects, list, &sent.params, copies, &JsValue::NULL)
+                self.send(objects, list, &sent, copies, &JsValue::NULL)
             })
             .collect()
     }
@@ -288,7 +289,8 @@ impl Recorder {
     /// Makes all bind groups anew when they are next needed.
     pub fn forget_groups(&mut self) {
         self.groups.clear();
-        self.made.set_length(0);
+        // Lists that were handed over go on naming those of the old array.
+        self.made = Array::new();
     }
 
     /// Takes memory that an earlier submission no longer needs.

@@ -8,6 +8,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use js_sys::Array;
+
 use super::pipelines::Pipeline;
 use super::readback::{Copy, Source};
 use super::recorder::{Call, MAX_BUFFERS};
@@ -73,11 +75,15 @@ impl Note {
     }
 }
 
-/// Five numbers a call that is not skipped, and the parameters of all calls.
+/// What the device got of a submission.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
+    /// Five numbers a call that is not skipped.
     pub list: Vec<u32>,
+    /// The parameters of all calls.
     pub params: Vec<u8>,
+    /// The bind groups that the list names by their places.
+    pub groups: Array,
 }
 
 /// Calls and copies that went out together.
