@@ -178,6 +178,78 @@ describe("calls that are invalid", () => {
     await expect.works(engine);
   });
 
+  rejection("leave what the host wrote beside them as it is", async () => {
+    breakGroup("gated", "destroyed");
+    const engine = await wgrad.init({ device: "webgpu" });
+    const x = engine.ones([4]);
+    await x.add(1).data();
+    for (const write of [() => undefined, () => engine.tensor([1]), () => void x.add(1).data()]) {
+      const y = x.siluMul(x);
+      const beside = engine.tensor([7, 8, 9]);
+      const read = beside.data().catch((error) => error);
+      // Before the answer is there the host writes, or hands over more: then the calls cannot go out again.
+      write();
+      await expect.fails(wgrad, () => y.data(), "KernelError", ["gated"], String(write));
+      const got = await read;
+      if (got instanceof Error) expect.equal(got.code, "KernelError", String(write));
+      else expect.equal(got, [7, 8, 9], String(write));
+      expect.equal(await beside.data(), [7, 8, 9], `${write}: a later read`);
+    }
+    mend();
+    await expect.works(engine);
+  });
+
+  rejection("never let a read give anything but the right values or their error", async () => {
+    let state = 1;
+    const random = () => (state = (state * 1103515245 + 12345) % 2 ** 31) / 2 ** 31;
+    const pick = (list) => list[Math.floor(random() * list.length)];
+    const create = GPUDevice.prototype.createBindGroup;
+    let rate = 0;
+    GPUDevice.prototype.createBindGroup = function (descriptor) {
+      if (random() >= rate) return create.call(this, descriptor);
+      const buffer = this.createBuffer({ size: 1 << 16, usage: GPUBufferUsage.STORAGE });
+      buffer.destroy();
+      const [first, ...others] = descriptor.entries;
+      return create.call(this, { ...descriptor, entries: [{ ...first, resource: { buffer } }, ...others] });
+    };
+    const engine = await wgrad.init({ device: "webgpu" });
+    const told = { right: 0, rejected: 0 };
+    for (let round = 0; round < 12; round++) {
+      // Each tensor with the integer that all its elements are.
+      const live = [];
+      const reads = [];
+      const make = () => live.push([engine.tensor(new Float32Array(24).fill(round + 1)), round + 1]);
+      make();
+      rate = round % 2 === 0 ? 0.03 : 0;
+      for (let k = 0; k < 150; k++) {
+        const [[a, m], [b, n], chance] = [pick(live), pick(live), random()];
+        if (chance < 0.1) make();
+        else if (chance < 0.6) live.push(Math.abs(m) < 1e5 ? [a.add(b), m + n] : [a.sub(a), 0]);
+        else if (chance < 0.8) {
+          reads.push(
+            a.data().then(
+              (got) => {
+                told.right++;
+                expect.equal(got, new Float32Array(24).fill(m), `round ${round}, call ${k}`);
+              },
+              (error) => {
+                told.rejected++;
+                expect.equal([error.code, rate > 0], ["KernelError", true], String(error));
+              },
+            ),
+          );
+        } else if (live.length > 3) live.splice(Math.floor(random() * live.length), 1)[0][0].dispose();
+        if (random() < 0.02) await Promise.all(reads.splice(0));
+      }
+      await Promise.all(reads);
+      for (const [tensor] of live) tensor.dispose();
+    }
+    rate = 0;
+    expect.ok(told.right > 100 && told.rejected > 5, `${told.right} right, ${told.rejected} rejected`);
+    await engine.sync().catch(() => undefined);
+    await expect.works(engine);
+  });
+
   rejection("fail a sync, once", async () => {
     breakGroup("gated", "invalid");
     const engine = await wgrad.init({ device: "webgpu" });

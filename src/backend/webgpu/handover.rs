@@ -71,43 +71,40 @@ impl Shared {
         });
     }
 
-    /// Finds out which calls of a rejected submission were at fault. The device has done nothing of it: if nothing came after,
-    /// its calls go out again, one by one, so that only what depends on a faulty one is lost.
-    pub(super) async fn examine(
+    /// Finds out which calls of a rejected submission were at fault. The device has done nothing of it. If nothing came after,
+    /// its calls go out again, one by one, so that only what depends on a faulty one is lost; and its copies do, whose sources
+    /// may be sound.
+    async fn examine(
         &self,
         submission: &Rc<Submission>,
         touched: u64,
         kind: ErrorKind,
         text: String,
     ) -> Vec<Option<Error>> {
-        let named: Vec<&'static str> =
+        let names: Vec<&'static str> =
             submission.calls.iter().filter(|note| !note.skipped).map(Note::kernel).collect();
-        let untouched = self.submissions.borrow().is_latest(submission) && self.touched() == touched;
-        if kind != ErrorKind::Kernel || !untouched || self.check("").is_err() {
-            let mut kernels = named.clone();
-            kernels.dedup();
-            let error = Error::new(kind, kernels.join(" or "), rejected(&text));
-            return vec![Some(error); named.len()];
-        }
-        let answers = self.recorder.borrow().submit_singly(&self.objects(), submission);
-        let mut verdicts = Vec::new();
-        let mut names = named.iter();
-        for answer in answers {
-            let complaint = complaint(&heard(answer).await);
-            let Some(name) = names.next() else {
-                for copy in &submission.copies {
-                    let error =
-                        complaint.as_ref().map(|(kind, text)| Error::new(*kind, "read", rejected(text)));
-                    let known = copy.error.take();
-                    copy.error.replace(known.or(error));
-                }
-                break;
-            };
-            // What was wrong may be a bind group: nobody shall find it again.
-            if complaint.is_some() {
-                self.recorder.borrow_mut().forget_groups();
+        let mut kernels = names.clone();
+        kernels.dedup();
+        let op = if kernels.is_empty() { "read".into() } else { kernels.join(" or ") };
+        let whole = Error::new(kind, op, rejected(&text));
+        let mut verdicts = vec![Some(whole.clone()); names.len()];
+        // What was wrong may be a bind group: nobody shall find it again.
+        self.recorder.borrow_mut().forget_groups();
+        let latest = self.submissions.borrow().is_latest(submission) && self.check("").is_ok();
+        let mut failure = Some(whole);
+        if latest {
+            let calls = kind == ErrorKind::Kernel && self.touched() == touched;
+            let (calls, copies) = self.recorder.borrow().submit_again(&self.objects(), submission, calls);
+            for ((verdict, name), answer) in verdicts.iter_mut().zip(&names).zip(calls) {
+                let complaint = complaint(&heard(answer).await);
+                *verdict = complaint.map(|(kind, text)| Error::new(kind, *name, rejected(&text)));
             }
-            verdicts.push(complaint.map(|(kind, text)| Error::new(kind, *name, rejected(&text))));
+            let complaint = complaint(&heard(copies).await);
+            failure = complaint.map(|(kind, text)| Error::new(kind, "read", rejected(&text)));
+        }
+        for copy in &submission.copies {
+            let known = copy.error.take();
+            copy.error.replace(known.or_else(|| failure.clone()));
         }
         verdicts
     }

@@ -272,18 +272,22 @@ impl Recorder {
         submit(objects.device, &self.uniforms, &sent.params, pipelines, &sent.groups, list, &flat, timer)
     }
 
-    /// Submits the calls of a rejected submission one by one, and then its copies: the device's answers, one a call that is
-    /// not skipped and one for the copies.
-    pub fn submit_singly(&self, objects: &Objects<'_>, submission: &Submission) -> Vec<Promise> {
+    /// Submits the calls of a rejected submission one by one, if they shall, and its copies: the device's answers, one a call
+    /// that is not skipped, and the one for the copies.
+    pub fn submit_again(
+        &self,
+        objects: &Objects<'_>,
+        submission: &Submission,
+        calls: bool,
+    ) -> (Vec<Promise>, Promise) {
         let sent = submission.sent.borrow();
-        let calls = sent.list.chunks_exact(5).map(|call| (call, &[][..]));
-        let parts = calls.chain(std::iter::once((&[][..], &submission.copies[..])));
-        parts
-            .map(|(list, copies)| {
-                begin_submission(objects.device);
-                self.send(objects, list, &sent, copies, &JsValue::NULL)
-            })
-            .collect()
+        let send = |list, copies| {
+            begin_submission(objects.device);
+            self.send(objects, list, &sent, copies, &JsValue::NULL)
+        };
+        let list = if calls { &sent.list[..] } else { &[] };
+        let answers = list.chunks_exact(5).map(|call| send(call, &[])).collect();
+        (answers, send(&[], &submission.copies))
     }
 
     /// Makes all bind groups anew when they are next needed.
