@@ -363,6 +363,16 @@ describe("a list that waits for its pipelines", () => {
     expect.equal(await x.data(), [5000, 5000, 5000, 5000, 5000], "the sum");
   });
 
+  rejection("has uploads that wait for their memory in place, however long it becomes", async () => {
+    const engine = await wgrad.init({ device: "webgpu" });
+    // Large enough to be waited for.
+    const big = engine.tensor(Float32Array.from({ length: 2 << 20 }, (_, k) => k % 1000));
+    let x = big.narrow(0, 5000, 4);
+    for (let k = 0; k < 3000; k++) x = x.add(1);
+    expect.equal(await x.data(), [3000, 3001, 3002, 3003], "the sum");
+    expect.equal(await big.narrow(0, 1234, 2).data(), [234, 235], "the upload");
+  });
+
   rejection("never makes the page wait, and repeated work makes nothing", async () => {
     const made = { now: 0, later: 0 };
     for (const [name, kind] of [

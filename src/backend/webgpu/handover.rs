@@ -7,7 +7,7 @@ use wasm_bindgen::prelude::JsCast;
 use wasm_bindgen_futures::spawn_local;
 
 use super::Shared;
-use super::device::settled;
+use super::device::{settled, write};
 use super::recorder::Objects;
 use super::submission::{Note, Submission};
 use crate::error::{Error, ErrorKind};
@@ -32,6 +32,12 @@ impl Shared {
     pub(super) fn flush_all(self: &Rc<Self>) {
         for pipeline in self.recorder.borrow().wanted() {
             pipeline.compile_now(&self.device);
+        }
+        // What waits for the memory of a buffer must be there before the calls that read it.
+        for buffer in self.recorder.borrow().asked() {
+            if let Some(words) = self.pool.take_waiting(buffer) {
+                buffer.with(|handle| write(&self.device, handle, bytemuck::cast_slice(&words)));
+            }
         }
         self.hand_over(true);
     }

@@ -266,6 +266,14 @@ impl Pool {
         }
     }
 
+    /// The buffer is used before its memory is answered for: what waits to be written.
+    pub fn take_waiting(&self, buffer: &PooledBuffer) -> Option<Vec<u32>> {
+        match &mut *buffer.standing.borrow_mut() {
+            Standing::Asked(waiting) => self.count_waiting(waiting.take(), None),
+            _ => None,
+        }
+    }
+
     /// A buffer's memory is there, or given up: what waited for it.
     pub fn answered(&self, buffer: &PooledBuffer) -> Option<Vec<u32>> {
         let Standing::Asked(waiting) = buffer.standing.replace(Standing::Sound) else { return None };
@@ -321,10 +329,8 @@ impl Pool {
             return;
         }
         // Besides its place here only the memory that is given back holds it: what waits to be written nobody will read.
-        if Rc::strong_count(buffer) == 2
-            && let Standing::Asked(waiting) = &mut *buffer.standing.borrow_mut()
-        {
-            self.count_waiting(waiting.take(), None);
+        if Rc::strong_count(buffer) == 2 {
+            self.take_waiting(buffer);
         }
         class.put(buffer.place);
         self.free_bytes.set(self.free_bytes.get() + buffer.size);

@@ -33,6 +33,13 @@ pub(super) enum Source {
 }
 
 impl Source {
+    pub fn buffer(&self) -> Option<&Rc<PooledBuffer>> {
+        match self {
+            Self::Buffer { buffer, .. } => Some(buffer),
+            Self::Nothing => None,
+        }
+    }
+
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Buffer { bytes, .. } => *bytes,

@@ -35,13 +35,6 @@ pub(super) struct Call {
     pub profiled: Option<u32>,
 }
 
-impl Call {
-    /// Whether what it needs is still on its way.
-    fn waits(&self) -> bool {
-        !self.pipeline.settled.happened() || self.buffers.iter().flatten().any(|b| b.is_asked())
-    }
-}
-
 /// What is noted.
 #[derive(Debug)]
 enum Item {
@@ -50,14 +43,18 @@ enum Item {
 }
 
 impl Item {
+    fn buffers(&self) -> impl Iterator<Item = &Rc<PooledBuffer>> {
+        let (many, one) = match self {
+            Self::Call(call) => (&call.buffers[..], None),
+            Self::Copy(copy) => (&[][..], copy.source.buffer()),
+        };
+        many.iter().flatten().chain(one)
+    }
+
+    /// Whether what it needs is still on its way.
     fn waits(&self) -> bool {
-        match self {
-            Self::Call(call) => call.waits(),
-            Self::Copy(copy) => match &copy.source {
-                Source::Buffer { buffer, .. } => buffer.is_asked(),
-                Source::Nothing => false,
-            },
-        }
+        let compiling = matches!(self, Self::Call(call) if !call.pipeline.settled.happened());
+        compiling || self.buffers().any(|buffer| buffer.is_asked())
     }
 }
 
@@ -143,6 +140,11 @@ impl Recorder {
             Item::Call(call) if !call.pipeline.settled.happened() => Some(&call.pipeline),
             _ => None,
         })
+    }
+
+    /// The buffers of noted calls and copies whose memory is not answered for yet.
+    pub fn asked(&self) -> impl Iterator<Item = &Rc<PooledBuffer>> {
+        self.items.iter().flat_map(Item::buffers).filter(|buffer| buffer.is_asked())
     }
 
     pub fn created(&self) -> u64 {
