@@ -336,6 +336,31 @@ describe("memory that is not there", () => {
     },
     SIZE,
   );
+
+  rejection(
+    "is not asked for again once the page has gone on without the answer",
+    async (size) => {
+      const engine = await wgrad.init({ device: "webgpu" });
+      starve(size, 1);
+      const big = engine.tensor(new Float32Array(size / 4).fill(3));
+      let x = big.narrow(0, 9, 4);
+      for (let k = 0; k < 3000; k++) x = x.add(1);
+      await Promise.all([
+        expect.fails(wgrad, () => x.data(), ["LimitError", "KernelError"], [], "what was computed from it"),
+        expect.fails(
+          wgrad,
+          () => big.narrow(0, 5, 2).data(),
+          ["LimitError", "KernelError"],
+          [],
+          "the upload",
+        ),
+      ]);
+      await expect.fails(wgrad, () => big.narrow(0, 5, 2).data(), "LimitError", ["8.4 MB"], "a later read");
+      mend();
+      await expect.works(engine);
+    },
+    SIZE,
+  );
 });
 
 describe("a list that waits for its pipelines", () => {

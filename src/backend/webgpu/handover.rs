@@ -35,6 +35,7 @@ impl Shared {
         }
         // What waits for the memory of a buffer must be there before the calls that read it.
         for buffer in self.recorder.borrow().asked() {
+            buffer.hurried.set(true);
             if let Some(words) = self.pool.take_waiting(buffer) {
                 buffer.with(|handle| write(&self.device, handle, bytemuck::cast_slice(&words)));
             }

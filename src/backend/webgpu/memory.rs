@@ -54,6 +54,7 @@ impl Shared {
     pub(super) fn write(&self, buffer: &PooledBuffer, words: Vec<u32>) {
         self.wrote(buffer);
         if let Some(words) = self.pool.let_wait(buffer, words) {
+            buffer.hurried.set(buffer.is_asked());
             buffer.with(|handle| device::write(&self.device, handle, bytemuck::cast_slice(&words)));
         }
     }
@@ -69,7 +70,7 @@ async fn confirm(weak: Weak<Shared>, op: &'static str, buffer: Weak<PooledBuffer
     if complaint.is_some() {
         let Some((shared, buffer)) = both() else { return };
         shared.pool.empty();
-        let again = shared.pool.create_again(&buffer);
+        let again = if buffer.hurried.get() { None } else { shared.pool.create_again(&buffer) };
         drop((shared, buffer));
         if let Some(again) = again {
             complaint = complains(again).await;

@@ -47,6 +47,8 @@ pub(crate) struct PooledBuffer {
     /// Its place among those of its size.
     place: usize,
     pub(super) standing: RefCell<Standing>,
+    /// It was written or handed over before its memory was answered for: another in its place would not hold the same.
+    pub(super) hurried: Cell<bool>,
 }
 
 impl PooledBuffer {
@@ -233,6 +235,7 @@ impl Pool {
             size,
             place,
             standing: RefCell::new(if answer.is_some() { Standing::Asked(None) } else { Standing::Sound }),
+            hurried: Cell::new(false),
         });
         class.places[place] = Some(Rc::clone(&buffer));
         self.allocated.set(self.allocated.get() + size);
