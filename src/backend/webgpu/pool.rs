@@ -17,6 +17,10 @@ use super::device::{create_buffer, pop_error_scope, push_error_scope, usage};
 use super::table::Table;
 use crate::error::{Error, Result, number};
 
+mod class;
+
+use class::Class;
+
 /// Bytes of free buffers that are always kept, unless the page says otherwise.
 const KEEP: u64 = 256 << 20;
 
@@ -68,76 +72,6 @@ impl PooledBuffer {
             Standing::Missing(error) => Some(error.clone()),
             _ => None,
         }
-    }
-}
-
-/// All buffers of one size.
-#[derive(Debug, Default)]
-struct Class {
-    places: Vec<Option<Rc<PooledBuffer>>>,
-    /// Places whose buffers were given back.
-    holes: Vec<usize>,
-    /// A bit a place, set where the buffer is free.
-    free: Vec<u64>,
-    /// How many are.
-    free_count: usize,
-    /// No word before this one has a bit set.
-    first: usize,
-    /// When one was last wanted.
-    wanted: u64,
-}
-
-impl Class {
-    fn put(&mut self, place: usize) {
-        self.free[place / 64] |= 1 << (place % 64);
-        self.free_count += 1;
-        self.first = self.first.min(place / 64);
-    }
-
-    fn unset(&mut self, place: usize) {
-        self.free[place / 64] &= !(1 << (place % 64));
-        self.free_count -= 1;
-    }
-
-    /// The first free buffer that will do.
-    fn take(&mut self, will_do: impl Fn(&Rc<PooledBuffer>) -> bool) -> Option<Rc<PooledBuffer>> {
-        while self.free.get(self.first) == Some(&0) {
-            self.first += 1;
-        }
-        for (k, &word) in self.free.iter().enumerate().skip(self.first) {
-            let mut left = word;
-            while left != 0 {
-                let place = 64 * k + left.trailing_zeros() as usize;
-                left &= left - 1;
-                let Some(buffer) = self.places[place].as_ref().filter(|b| will_do(b)) else { continue };
-                let buffer = Rc::clone(buffer);
-                self.unset(place);
-                return Some(buffer);
-            }
-        }
-        None
-    }
-
-    /// Takes the last free buffer out of the pool.
-    fn remove_last_free(&mut self) -> Option<Rc<PooledBuffer>> {
-        let (k, word) = self.free.iter().enumerate().rev().find(|(_, word)| **word != 0)?;
-        let place = 64 * k + 63 - word.leading_zeros() as usize;
-        self.unset(place);
-        self.remove(place)
-    }
-
-    fn remove(&mut self, place: usize) -> Option<Rc<PooledBuffer>> {
-        self.holes.push(place);
-        self.places[place].take()
-    }
-
-    /// A place for a new buffer.
-    fn room(&mut self) -> usize {
-        self.holes.pop().unwrap_or_else(|| {
-            self.places.push(None);
-            self.free.resize(self.places.len().div_ceil(64), 0);
-            self.places.len() - 1
-        })
     }
 }
 
